@@ -1,3 +1,120 @@
-"""openagent: a synchronous LLM agent client."""
+"""A synchronous LLM agent client: a plain object, a ``for`` loop, no asyncio.
+
+>>> from openagent import Client
+>>> client = Client(model="qwen3:8b", provider="ollama")  # doctest: +SKIP
+>>> for text in client.stream("Hello!"):  # doctest: +SKIP
+...     print(text, end="", flush=True)
+"""
+
+from .adapters import ProviderAdapter, Request, WireAdapter
+from .client import Client, query
+from .errors import (
+    AgentError,
+    APIError,
+    ConfigError,
+    ContextOverflowError,
+    InvalidResponseError,
+    PromptBlockedError,
+    StreamInterruptedError,
+    Timeout,
+    ToolError,
+    TransportError,
+)
+from .events import (
+    CallAnnounced,
+    CallFinished,
+    CallStarted,
+    Event,
+    ReasoningDelta,
+    Response,
+    ResponseStarted,
+    RoundFinished,
+    RunFinished,
+    TextDelta,
+    TurnFinished,
+)
+from .history import coalesce_text_blocks, estimate_tokens, is_approaching_limit, truncate_messages
+from .hooks import (
+    HOOK_POST_TOOL_USE,
+    HOOK_PRE_TOOL_USE,
+    HOOK_USER_PROMPT_SUBMIT,
+    HookDecision,
+    Hooks,
+    PostToolUseEvent,
+    PreToolUseEvent,
+    UserPromptSubmitEvent,
+)
+from .messages import (
+    ContentBlock,
+    FinishReason,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+)
+from .options import AgentOptions, get_base_url, get_model
+from .retry import RetryConfig, is_retryable_error
+from .tools import Tool, tool
+from .transport import retry_with_backoff, retry_with_backoff_conditional
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "HOOK_POST_TOOL_USE",
+    "HOOK_PRE_TOOL_USE",
+    "HOOK_USER_PROMPT_SUBMIT",
+    "APIError",
+    "AgentError",
+    "AgentOptions",
+    "CallAnnounced",
+    "CallFinished",
+    "CallStarted",
+    "Client",
+    "ConfigError",
+    "ContentBlock",
+    "ContextOverflowError",
+    "Event",
+    "FinishReason",
+    "HookDecision",
+    "Hooks",
+    "ImageBlock",
+    "InvalidResponseError",
+    "Message",
+    "PostToolUseEvent",
+    "PreToolUseEvent",
+    "PromptBlockedError",
+    "ProviderAdapter",
+    "ReasoningDelta",
+    "Request",
+    "Response",
+    "ResponseStarted",
+    "RetryConfig",
+    "RoundFinished",
+    "RunFinished",
+    "StreamInterruptedError",
+    "TextBlock",
+    "TextDelta",
+    "Timeout",
+    "Tool",
+    "ToolError",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "TransportError",
+    "TurnFinished",
+    "Usage",
+    "UserPromptSubmitEvent",
+    "WireAdapter",
+    "coalesce_text_blocks",
+    "estimate_tokens",
+    "get_base_url",
+    "get_model",
+    "is_approaching_limit",
+    "is_retryable_error",
+    "query",
+    "retry_with_backoff",
+    "retry_with_backoff_conditional",
+    "tool",
+    "truncate_messages",
+]

@@ -250,11 +250,14 @@ class Usage:
     raw: dict[str, Any] | None = field(default=None, repr=False)
 
     def __add__(self, other: Usage) -> Usage:
-        counts = (
-            _sum(getattr(self, name), getattr(other, name))
-            for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cache_read_tokens, other.cache_read_tokens),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
+            other.raw or self.raw,
         )
-        return Usage(*counts, raw=other.raw or self.raw)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -1,0 +1,185 @@
+"""The adapter contract: what hides a provider's wire format from the loop.
+
+One adapter object per exchange (a prompt and all its rounds). The loop calls ``execute_round`` for
+each round; before it runs the calls of a turn it calls ``record_assistant_turn`` once, then
+``record_tool_result`` once per call, in order. To add a wire format, subclass ``WireAdapter``: two pure
+methods, ``encode`` and ``decoder``. To replace the network too, subclass ``ProviderAdapter``. Pass the
+class as ``AgentOptions(protocol=YourAdapter)``.
+
+Owns: the contract, the request value, sealing of provider state. Does not know: any provider, network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from .. import codec
+from ..decoding import BodyDecoder, TurnDecoder
+from ..errors import ConfigError
+from ..events import Event, TurnFinished
+from ..messages import ContentBlock, Message, ToolResultBlock, block_to_dict
+from ..options import AgentOptions
+from ..tools import Tool
+
+RESERVED = ("model", "messages", "input", "stream")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request: POST this body to this URL."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)  # they hold the key
+    body: bytes = field(repr=False)
+
+
+MakeDecoder = Callable[[int, Mapping[str, str]], BodyDecoder]
+Transport = Callable[[Request, MakeDecoder], Iterator[Event]]
+
+
+class ProviderAdapter(ABC):
+    """One exchange with a provider: it keeps the conversation of the exchange and asks for rounds.
+
+    ``messages`` is the conversation as the provider is to see it; a strict server accepts it as it is.
+    """
+
+    def __init__(
+        self, options: AgentOptions, messages: Sequence[Message], tools: Sequence[Tool], transport: Transport
+    ) -> None:
+        self.options = options
+        self.messages = list(messages)
+        self.tools = list(tools)
+        self.transport = transport
+        self.turn: TurnFinished | None = None
+        self.has_recorded = False
+
+    @classmethod
+    def check(cls, options: AgentOptions) -> None:
+        """Raise ``ConfigError`` for a setting that this provider cannot express."""
+
+    @abstractmethod
+    def execute_round(
+        self, final_response_instruction: str | None = None, include_tools: bool = True
+    ) -> Iterator[Event]:
+        """Send the conversation and yield what is heard.
+
+        First ``ResponseStarted``, then deltas, last ``TurnFinished``, which must also be kept as
+        ``self.turn``. The instruction concerns this request alone. Ends without ``TurnFinished`` if it
+        was interrupted; raises if the round failed.
+        """
+
+    @property
+    def heard(self) -> list[ContentBlock]:
+        """The text heard so far in the round under way."""
+        return []
+
+    def record_assistant_turn(self) -> None:
+        """Add the turn just heard to the conversation; once per tool round, before any result."""
+        if self.turn is not None:
+            self.messages.append(self.turn.message)
+            self.has_recorded = True
+
+    def record_tool_result(self, call_id: str, content: Any, is_error: bool = False) -> None:
+        """Add the result of a call of that turn; once per call, in the order of the calls."""
+        self.messages.append(Message("tool", [ToolResultBlock(call_id, content, is_error)]))
+
+
+class WireAdapter(ProviderAdapter):
+    """An adapter of a wire format over HTTP. Subclasses encode requests and decode turns; both are pure."""
+
+    _body: BodyDecoder | None = None
+
+    @abstractmethod
+    def encode(self, instruction: str | None, include_tools: bool) -> Request:
+        """The request for the next round."""
+
+    @abstractmethod
+    def decoder(self, headers: Mapping[str, str]) -> TurnDecoder:
+        """A fresh decoder for one turn; ``headers`` are the response's, and ignore case."""
+
+    def execute_round(
+        self, final_response_instruction: str | None = None, include_tools: bool = True
+    ) -> Iterator[Event]:
+        """See ``ProviderAdapter.execute_round``."""
+        self.turn = self._body = None
+        request = self.encode(final_response_instruction, include_tools and bool(self.tools))
+        for event in self.transport(request, self._make_decoder):
+            if isinstance(event, TurnFinished):
+                self.turn = event
+            yield event
+
+    def _make_decoder(self, status: int, headers: Mapping[str, str]) -> BodyDecoder:
+        turn = self.decoder(headers)
+        self._body = BodyDecoder(turn, status=status, accept_unfinished=self.options.accept_unfinished)
+        return self._body
+
+    @property
+    def heard(self) -> list[ContentBlock]:
+        """The text heard so far in the round under way."""
+        return self._body.heard if self._body else []
+
+    @property
+    def provider(self) -> str:
+        """The provider that provider state belongs to: protocol and host."""
+        return f"{self.options.protocol} {urlsplit(self.options.base_url).netloc}"
+
+    def system_prompt(self, instruction: str | None) -> str:
+        """The system prompt of a request, the instruction after a blank line."""
+        return "\n\n".join(text for text in (self.options.system_prompt, instruction) if text)
+
+    def post(self, path: str, auth: Mapping[str, str], body: Mapping[str, Any]) -> Request:
+        """The request that posts this body to an endpoint; the user's headers and body members win."""
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **auth}
+        for name, value in self.options.headers.items():
+            headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
+            headers[name] = value
+        merged = {**body, **self.options.extra_body}
+        try:
+            text = codec.dump(merged)
+        except (TypeError, ValueError) as exc:
+            raise ConfigError(f"the request cannot be written as JSON: {exc}") from exc
+        return Request(endpoint(self.options.base_url, path), headers, text.encode())
+
+
+def check_extra_body(options: AgentOptions) -> None:
+    """``ConfigError`` if the extra body holds a member that is not the user's to set there."""
+    taken = [name for name in options.extra_body if name in RESERVED]
+    if taken:
+        raise ConfigError(f"extra_body must not hold {taken[0]!r}; it has a setting of its own")
+
+
+def endpoint(base_url: str, path: str) -> str:
+    """The URL of an endpoint below a base URL, whose query is kept."""
+    parts = urlsplit(base_url)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path + path, parts.query, ""))
+
+
+def sealed(provider: str, state: Mapping[str, Any], content: Sequence[ContentBlock]) -> dict[str, Any]:
+    """Provider state bound to the provider and to the blocks that it came with."""
+    return {"provider": provider, "blocks": _fingerprint(content), **state}
+
+
+def unsealed(provider: str, message: Message) -> dict[str, Any]:
+    """The state of a message, if it is this provider's and the blocks are still those it came with."""
+    state = message.provider_state or {}
+    if state.get("provider") != provider or state.get("blocks") != _fingerprint(message.content):
+        return {}
+    return {name: value for name, value in state.items() if name not in ("provider", "blocks")}
+
+
+def _fingerprint(content: Sequence[ContentBlock]) -> str:
+    text = codec.dump([block_to_dict(block) for block in content])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def result_text(result: ToolResultBlock, *, mark_error: bool = True) -> str:
+    """The result as text: a text as it is, other values as JSON; an error legible where no flag says it."""
+    text = result.content if isinstance(result.content, str) else codec.dump(result.content)
+    if result.is_error and mark_error and isinstance(result.content, str) and not text.lower().startswith("error"):
+        return f"Error: {text}"
+    return text

@@ -1,0 +1,137 @@
+"""OpenAI Chat Completions, both ways, with the dialects of the servers that speak it.
+
+Owns: the JSON of ``/chat/completions``. Does not know: other protocols, network, the loop.
+Source: https://platform.openai.com/docs/api-reference/chat; dialects are cited where they are handled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from .. import codec
+from ..errors import ConfigError
+from ..messages import ImageBlock, Message, TextBlock, ToolUseBlock
+from ..options import AgentOptions
+from . import Request, WireAdapter, check_extra_body, result_text, unsealed
+from .openai_chat_turn import ChatTurn
+
+_PATH = "/chat/completions"
+
+
+class OpenAIChat(WireAdapter):
+    """The adapter of ``protocol="openai-chat"``."""
+
+    @classmethod
+    def check(cls, options: AgentOptions) -> None:
+        """Everything but a number as reasoning effort can be said here."""
+        check_extra_body(options)
+        if isinstance(options.reasoning_effort, int):
+            raise ConfigError(
+                f"reasoning_effort {options.reasoning_effort} must be a word such as 'low' on this protocol"
+            )
+
+    def decoder(self, headers: Mapping[str, str]) -> ChatTurn:
+        """A decoder for one turn."""
+        return ChatTurn(headers, provider=self.provider, think_tags=self.options.think_tags)
+
+    def encode(self, instruction: str | None, include_tools: bool) -> Request:
+        """The request for the next round."""
+        options = self.options
+        body: dict[str, Any] = {"model": options.model, "messages": self._messages(instruction), "stream": True}
+        if options.include_usage:
+            body["stream_options"] = {"include_usage": True}
+        if options.max_tokens is not None:
+            body[_limit_name(options.base_url)] = options.max_tokens
+        for name in ("temperature", "top_p", "seed", "reasoning_effort"):
+            if getattr(options, name) is not None:
+                body[name] = getattr(options, name)
+        if options.stop:
+            body["stop"] = list(options.stop)
+        if options.response_format is not None:
+            body["response_format"] = _response_format(options.response_format)
+        if include_tools:
+            body |= self._tools()
+        auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
+        return self.post(_PATH, auth, body)
+
+    def _tools(self) -> dict[str, Any]:
+        options = self.options
+        members: dict[str, Any] = {"tools": [tool.vendor or tool.to_openai_format() for tool in self.tools]}
+        choice = options.tool_choice
+        # A forced call is forced once: in the rounds after it the model must be free to answer.
+        if choice is not None and not (self.has_recorded and choice not in ("auto", "none")):
+            is_word = choice in ("auto", "none", "required")
+            members["tool_choice"] = choice if is_word else {"type": "function", "function": {"name": choice}}
+        if options.parallel_tool_calls is not None:
+            members["parallel_tool_calls"] = options.parallel_tool_calls
+        return members
+
+    def _messages(self, instruction: str | None) -> list[dict[str, Any]]:
+        system = self.system_prompt(instruction)
+        messages = [{"role": "system", "content": system}] if system else []
+        for message in self.messages:
+            messages += self._encoded(message)
+        return messages
+
+    def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
+        for result in message.results:
+            yield {"role": "tool", "tool_call_id": result.tool_use_id, "content": result_text(result)}
+        if message.calls:
+            yield self._turn_with_calls(message)
+        elif message.role == "assistant":
+            yield self._with_state({"role": "assistant", "content": message.text}, message)
+        elif len(message.results) < len(message.content):
+            yield {"role": message.role, "content": _content(message)}
+
+    def _turn_with_calls(self, message: Message) -> dict[str, Any]:
+        turn: dict[str, Any] = {"role": "assistant", "content": message.text or self.options.empty_content}
+        if turn["content"] == "omit" and not message.text:
+            del turn["content"]
+        turn["tool_calls"] = [_call(call, self.provider) for call in message.calls]
+        return self._with_state(turn, message)
+
+    def _with_state(self, turn: dict[str, Any], message: Message) -> dict[str, Any]:
+        state = unsealed(self.provider, message) if self.options.replay_reasoning else {}
+        thinking = state.pop("thinking", None)
+        if thinking is not None:  # Mistral wants the parts back as it sent them
+            parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thinking}]}]
+            text = [{"type": "text", "text": message.text}] if message.text else []
+            turn["content"] = parts + text
+        return turn | state
+
+
+def _call(call: ToolUseBlock, provider: str) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": codec.dump(call.input)}
+    state = call.provider_state or {}
+    if state.get("provider") != provider:
+        return {"id": call.id, "type": "function", "function": function}
+    # Gemini's endpoint refuses a call that comes back without its extra_content
+    extras = {name: value for name, value in state.items() if name not in ("provider", "function")}
+    return {"id": call.id, "type": "function", "function": {**state.get("function", {}), **function}, **extras}
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if not any(isinstance(block, ImageBlock) for block in message.content):
+        return "\n".join(block.text for block in message.content if isinstance(block, TextBlock))
+    parts: list[dict[str, Any]] = []
+    for block in message.content:
+        if isinstance(block, ImageBlock):
+            parts.append({"type": "image_url", "image_url": {"url": block.url, "detail": block.detail}})
+        elif isinstance(block, TextBlock) and block.text:
+            parts.append({"type": "text", "text": block.text})
+    return parts
+
+
+def _response_format(form: Mapping[str, Any] | str) -> dict[str, Any]:
+    if isinstance(form, str):
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form)}}
+
+
+def _limit_name(base_url: str) -> str:
+    """OpenAI and Azure refuse the older name for their newer models; most others know only that."""
+    host = urlsplit(base_url).hostname or ""
+    newer = host == "api.openai.com" or host.endswith((".openai.azure.com", ".azure.com"))
+    return "max_completion_tokens" if newer else "max_tokens"

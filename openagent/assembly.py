@@ -1,0 +1,195 @@
+"""One answer of the model, put together piece by piece.
+
+A decoder calls ``text``, ``reasoning``, ``call`` and sets ``finish``, ``usage`` and the like as it
+hears them; what the caller should be told at once is collected in ``events``. Pieces may belong to
+places (``at``): places are sorted in the message, whatever order they came in.
+
+Owns: joining pieces: text, reasoning, calls and their arguments. Does not know: JSON of a provider.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from . import codec
+from .errors import InvalidResponseError
+from .events import CallAnnounced, Event, ReasoningDelta, TextDelta
+from .history import coalesce_text_blocks
+from .messages import ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, Usage
+
+Place = tuple[int, ...]
+
+MAX_CALLS = 1000
+CUT_BY_LIMIT = "the answer was cut by the output limit"
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Call:
+    """A call as far as it has been heard."""
+
+    __slots__ = ("announced", "arguments", "id", "name", "state")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+        self.state: dict[str, Any] = {}
+        self.announced = False
+
+
+class Answer:
+    """One answer as far as it has been heard."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.finish: FinishReason | None = None
+        self.ended = False  # the turn has ended well
+        self.usage: Usage | None = None
+        self.id: str | None = None
+        self.model: str | None = None
+        self._texts: dict[Place, list[str]] = {}
+        self._calls: dict[Place, Call] = {}
+        self._text_seam = _Seam()
+        self._reasoning_seam = _Seam()
+        self._reasoned = False
+
+    def text(self, piece: str, *, at: Place = (0,)) -> None:
+        """A piece of text was heard."""
+        if not piece.isascii() or self._text_seam.half:
+            piece = self._text_seam.joined(piece)
+        if not piece:
+            return
+        if at in self._texts:
+            self._texts[at].append(piece)
+        else:
+            self._texts[at] = [piece]
+        self.events.append(TextDelta(piece))
+
+    def reasoning(self, piece: str) -> None:
+        """A piece of reasoning was heard; it is told, never kept."""
+        if not piece.isascii() or self._reasoning_seam.half:
+            piece = self._reasoning_seam.joined(piece)
+        if piece:
+            self._reasoned = True
+            self.events.append(ReasoningDelta(piece))
+
+    def call(self, at: Place, *, id: str | None = None, name: str | None = None, arguments: str = "") -> Call:
+        """A piece of the call at this place was heard. The first id and the first name count."""
+        call = self._calls.get(at)
+        if call is None:
+            if len(self._calls) >= MAX_CALLS:
+                raise InvalidResponseError(f"the server sent more than {MAX_CALLS} calls in one turn")
+            call = self._calls[at] = Call()
+        if id and not call.id:
+            call.id = self._unique(id)
+        if name and not call.name:
+            call.name = name.strip()
+        if arguments:
+            call.arguments.append(arguments)
+        if not call.announced and call.id and call.name:
+            call.announced = True
+            self.events.append(CallAnnounced(call.id, call.name))
+        return call
+
+    def _settle(self) -> None:
+        """Half characters are replaced, calls without an id get one, calls without anything go."""
+        self._flush(self._text_seam, self.text)
+        self._flush(self._reasoning_seam, self.reasoning)
+        for place, call in list(self._calls.items()):
+            if not (call.id or call.name or call.arguments):
+                del self._calls[place]
+            elif not call.announced:
+                call.id = call.id or f"call_{uuid.uuid4().hex}"
+                call.announced = True
+                self.events.append(CallAnnounced(call.id, call.name))
+
+    def message(self) -> Message:
+        """The assistant's message, now that nothing more comes; blank text is left out beside calls."""
+        self._settle()
+        return Message("assistant", coalesce_text_blocks(block for _, block in self._blocks()))
+
+    def heard(self) -> list[ContentBlock]:
+        """The text so far. Calls are no part of it: half a call must never be run."""
+        text = "".join(piece for place in sorted(self._texts) for piece in self._texts[place])
+        return [TextBlock(text)] if text else []
+
+    def is_empty(self) -> bool:
+        """Whether neither text nor reasoning nor a call was heard."""
+        return not (self._texts or self._calls or self._reasoned)
+
+    def has_calls(self) -> bool:
+        """Whether a call was heard."""
+        return bool(self._calls)
+
+    def has_text(self) -> bool:
+        """Whether more than blanks was heard."""
+        return any(piece.strip() for pieces in self._texts.values() for piece in pieces)
+
+    def _blocks(self) -> list[tuple[Place, ContentBlock]]:
+        texts = [(place, TextBlock("".join(pieces))) for place, pieces in self._texts.items()]
+        if self._calls:
+            texts = [(place, block) for place, block in texts if block.text.strip()]
+        is_truncated = self.finish is not None and self.finish.is_truncated
+        calls = [(place, _block(call, is_truncated)) for place, call in self._calls.items()]
+        return sorted([*texts, *calls], key=lambda pair: pair[0])
+
+    def _unique(self, id: str) -> str:
+        taken = any(call.id == id for call in self._calls.values())
+        return f"call_{uuid.uuid4().hex}" if taken else id
+
+    @staticmethod
+    def _flush(seam: _Seam, add: Callable[[str], None]) -> None:
+        if seam.half:
+            seam.half = ""
+            add("\ufffd")
+
+
+class _Seam:
+    """Joins halves of a surrogate pair that came in two pieces."""
+
+    __slots__ = ("half",)
+
+    def __init__(self) -> None:
+        self.half = ""
+
+    def joined(self, piece: str) -> str:
+        piece = self.half + piece
+        self.half = piece[-1] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+        return codec.mend(piece[:-1] if self.half else piece)
+
+
+def _block(call: Call, is_truncated: bool) -> ToolUseBlock:
+    input, raw, error = read_arguments("".join(call.arguments))
+    name = call.name
+    if not _NAME.fullmatch(name):
+        name, error = "invalid_tool_call", f"the name of the call, {name[:80]!r}, is not the name of a tool"
+    if is_truncated:
+        error = error or CUT_BY_LIMIT
+    return ToolUseBlock(call.id, name, input, raw, error, call.state or None)
+
+
+def read_arguments(text: str) -> tuple[dict[str, Any], str | None, str | None]:
+    """The input of a call, and if there is none the raw text and the reason.
+
+    Nothing and ``null`` are an empty object; an object that was encoded twice is unpacked. Nothing
+    else is repaired: a closing bracket by guess would be something that the model did not say.
+    """
+    text = codec.mend(text)
+    if not text.strip():
+        return {}, None, None
+    try:
+        value = codec.parse(text)
+        for _ in range(3):
+            if isinstance(value, str):
+                value = codec.parse(value)
+    except ValueError as exc:
+        return {}, text, f"the arguments are not valid JSON: {exc}"
+    if value is None:
+        return {}, None, None
+    if not isinstance(value, dict):
+        return {}, text, f"the arguments are not a JSON object but {type(value).__name__}"
+    return value, None, None

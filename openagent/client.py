@@ -1,0 +1,413 @@
+"""The user's object: a conversation with a model.
+
+``send`` starts a request, ``receive``, ``stream``, ``ask`` and ``events`` read what comes; they share one
+cursor. All the client does itself is to put the rooms together and to keep what the user sees.
+
+Owns: the state of a conversation and who may touch it when. Does not know: wire formats, network.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import history as histories
+from . import local
+from .adapters import ProviderAdapter
+from .adapters.openai_chat import OpenAIChat
+from .connection import Connections
+from .errors import AgentError, ConfigError, PromptBlockedError
+from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
+from .hooks import Hooks, UserPromptSubmitEvent, ask
+from .interrupt import Interrupt
+from .loop import Exchange
+from .messages import ContentBlock, FinishReason, ImageBlock, Message, TextBlock, ToolResultBlock, Usage
+from .options import AgentOptions
+from .readable import readable
+from .tools import Tool
+from .transport import Line
+
+ADAPTERS: dict[str, type[ProviderAdapter]] = {"openai-chat": OpenAIChat}
+
+Attachment = ImageBlock | TextBlock | str | os.PathLike[str]
+
+
+class Client:
+    """A conversation with a model.
+
+    ``Client(options)``, or the settings themselves: ``Client(model="qwen3:8b", provider="ollama")``. Use it
+    from one thread at a time; ``interrupt()`` may come from any. Reading what comes may raise any
+    ``AgentError``; the conversation stays whole and the next ``send`` starts anew.
+    """
+
+    def __init__(self, options: AgentOptions | None = None, **settings: Any) -> None:
+        if options is None:
+            options = AgentOptions(**settings)
+        elif settings:
+            options = options.replace(**settings)
+        self._options = options
+        self._history: list[Message] = []
+        self._interrupt = Interrupt()
+        self._connections = Connections()
+        self._exchange: Exchange | None = None
+        self._events: Generator[Event, None, None] | None = None
+        self._waiting: deque[Event] = deque()  # events heard while sending
+        self._blocks: deque[ContentBlock] = deque()  # blocks to be handed out by receive()
+        self._heard: list[ContentBlock] = []  # the text of a round in auto mode
+        self._owner: dict[str, int] = {}  # the thread that uses the client now
+        self.tools: dict[str, Tool] = options.registry
+        self.options = options
+
+    # What the user sets
+
+    @property
+    def options(self) -> AgentOptions:
+        """The settings of the next request. A new value with other tools refills ``tools``."""
+        return self._options
+
+    @options.setter
+    def options(self, options: AgentOptions) -> None:
+        if not isinstance(options, AgentOptions):
+            raise ConfigError(f"options {options!r:.100} must be AgentOptions")
+        _adapter_class(options).check(options)
+        if options.tools != self._options.tools:
+            self.tools = options.registry
+        self._options = options
+
+    @property
+    def history(self) -> list[Message]:
+        """The conversation so far, yours to edit and to assign."""
+        return self._history
+
+    @history.setter
+    def history(self, messages: list[Message]) -> None:
+        wrong = next((item for item in messages if not isinstance(item, Message)), None)
+        if wrong is not None:
+            raise ConfigError(f"history item {wrong!r:.100} must be a Message")
+        self._history = messages if isinstance(messages, list) else list(messages)
+        if self._exchange is not None:
+            self._exchange.history = self._history
+
+    def get_tool(self, name: str) -> Tool | None:
+        """The tool of this name, if there is one."""
+        return self.tools.get(name)
+
+    # What the user sees
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the latest turn ended; None while it goes on and after an interrupt."""
+        return self._exchange.finish_reason if self._exchange else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the latest request, summed over its rounds; None if the server told none."""
+        return self._exchange.usage if self._exchange else None
+
+    @property
+    def reasoning(self) -> str | None:
+        """The reasoning of the latest request, if ``include_reasoning`` is set and there was any."""
+        return "".join(self._exchange.reasoning) or None if self._exchange else None
+
+    @property
+    def partial(self) -> list[ContentBlock]:
+        """What was heard of a turn that was interrupted; it is not in the history."""
+        return self._exchange.partial if self._exchange else []
+
+    # Asking
+
+    def send(self, prompt: str, *attachments: Attachment, **settings: Any) -> None:
+        """Ask; returns when the response headers are in, so what the server refuses is raised here.
+
+        Attachments are images (``ImageBlock``, path or URL) and further texts; settings are options of
+        this request alone. ``send("")`` lets the model go on after tool results.
+        """
+        with self._claimed():
+            options = self._prepared(settings)
+            blocks = [_attached(item) for item in attachments]
+            if not isinstance(prompt, str):
+                raise ConfigError(f"prompt {prompt!r:.100} must be a text")
+            if not prompt and not blocks:
+                self._check_continuation()
+            else:
+                prompt = self._submitted(prompt, options.hooks)
+            self._start(options, Message("user", [TextBlock(prompt), *blocks] if prompt or not blocks else blocks))
+
+    def send_message(self, message: Message, **settings: Any) -> None:
+        """Ask with a message of your own; no prompt hooks."""
+        with self._claimed():
+            if not isinstance(message, Message):
+                raise ConfigError(f"message {message!r:.100} must be a Message")
+            self._start(self._prepared(settings), message)
+
+    def retry(self, **settings: Any) -> None:
+        """Ask again: drops the answer to the last user message, if there is one, and sends."""
+        with self._claimed():
+            options = self._prepared(settings)
+            last = next((i for i in range(len(self._history), 0, -1) if _is_prompt(self._history[i - 1])), None)
+            if last is None:
+                raise ConfigError("there is nothing to retry: the history has no user message")
+            del self._history[last:]
+            self._start(options, None)
+
+    def receive(self) -> Iterator[ContentBlock]:
+        """The blocks of the answer as they come.
+
+        Manual mode: pieces of text, then the calls, once their turn is in the history. Auto mode: runs
+        the tool rounds, then the pieces of the final text. The iterator holds no state: leave it and
+        call again, and it goes on where the last one stopped.
+        """
+        while (block := self._next_block()) is not None:
+            yield block
+
+    def events(self) -> Iterator[Event]:
+        """Everything that happens, as it happens; ends with ``RunFinished``."""
+        while (event := self._next_event()) is not None:
+            if not isinstance(event, ResponseStarted):
+                yield event
+
+    def stream(self, prompt: str, *attachments: Attachment, **settings: Any) -> Iterator[str]:
+        """Ask, and yield the text of every round live; a blank line between two rounds that both spoke."""
+        self.send(prompt, *attachments, **settings)
+        return self._texts()
+
+    def ask(self, prompt: str, *attachments: Attachment, **settings: Any) -> str:
+        """Ask, and return the text of the last round (a part of it if ``finish_reason.is_truncated``)."""
+        self.send(prompt, *attachments, **settings)
+        pieces: list[str] = []
+        while (event := self._next_event()) is not None:
+            if isinstance(event, ResponseStarted):
+                pieces.clear()
+            elif isinstance(event, TextDelta):
+                pieces.append(event.text)
+        waiting = histories.open_calls(self._history)
+        if waiting and not self._interrupt.is_set():
+            names = ", ".join(call.name for call in waiting)
+            raise AgentError(
+                f"the model called {names} and nobody answered: set auto_execute_tools=True, "
+                'or answer with add_tool_result() and go on with ask("")'
+            )
+        return "".join(pieces)
+
+    def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
+        """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
+        if id not in [call.id for call in histories.open_calls(self._history)]:
+            raise ConfigError(f"there is no open call with the id {id!r}: it is unknown or was answered")
+        result = ToolResultBlock(id, readable(content), is_error)
+        self._history[:] = histories.with_result(self._history, result)
+
+    # Stopping
+
+    def interrupt(self) -> None:
+        """Stop what is going on, from any thread; the client can be used again at once."""
+        self._interrupt.set()
+
+    @property
+    def interrupt_handle(self) -> Interrupt:
+        """What another thread needs to stop this client: ``set()`` and ``is_set()``."""
+        return self._interrupt
+
+    def clear_history(self) -> None:
+        """Forget the conversation and what was still coming."""
+        with self._claimed():
+            self._discard()
+            self._history.clear()
+
+    def close(self) -> None:
+        """Drop what was still coming and close all connections. The client can be used again."""
+        with self._claimed():
+            self._discard()
+            self._connections.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._options!r}, {len(self._history)} messages)"
+
+    # How it works
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """Within this context the client is this thread's."""
+        self._claim()
+        try:
+            yield
+        finally:
+            self._owner.clear()
+
+    def _claim(self) -> None:
+        # Not a lock: Ctrl-C between taking it and the try would leave it taken for ever.
+        me = threading.get_ident()
+        owner = self._owner.setdefault("thread", me)
+        if owner != me:
+            raise AgentError(f"client is in use by thread {owner}: give each thread a client of its own")
+        if inspect.isgenerator(self._events) and self._events.gi_running:
+            raise AgentError(
+                "client is in use by this very thread: a tool or hook must not use the client that runs it"
+            )
+
+    def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
+        """The options of a new request; what was still coming is dropped."""
+        options = self._options.replace(**settings) if settings else self._options
+        if settings:
+            _adapter_class(options).check(options)
+        self._interrupt.clear()
+        self._discard()
+        return options
+
+    def _discard(self) -> None:
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+        self._waiting.clear()
+        self._blocks.clear()
+
+    def _submitted(self, prompt: str, hooks: Hooks) -> str:
+        """The prompt as the prompt hooks leave it."""
+        event = UserPromptSubmitEvent(prompt, tuple(self._history))
+        event, block = ask(hooks.user_prompt_submit, event, action="modify_prompt", changes="prompt")
+        if block:
+            raise PromptBlockedError(f"Prompt blocked by hook: {block.reason}")
+        return event.prompt
+
+    def _check_continuation(self) -> None:
+        said = [message for message in self._history if message.content != [TextBlock("")]]
+        if said and (said[-1].role != "assistant" or said[-1].calls or self.finish_reason == "pause_turn"):
+            return
+        raise ConfigError('there is nothing to go on with: send("") continues after tool results')
+
+    def _start(self, options: AgentOptions, message: Message | None) -> None:
+        if options.provider == "local":
+            options = _with_local_server(options)
+        self._history[:] = histories.answered(self._history)
+        # A cell that is run again after a failure must not ask twice.
+        if message is not None and not (self._history and self._history[-1] == message and message.role == "user"):
+            self._history.append(message)
+        tools = self.tools if options is self._options or options.tools == self._options.tools else options.registry
+        adapter = _adapter_class(options)(
+            options,
+            histories.sendable(self._history),
+            list(tools.values()),
+            Line(options, self._connections, self._interrupt),
+        )
+        self._exchange = Exchange(adapter, options, tools=tools, history=self._history, interrupt=self._interrupt)
+        self._events = self._exchange.run()
+        first = self._pull()
+        if first is not None and not self._interrupt.is_set():
+            self._waiting.append(first)
+
+    def _pull(self) -> Event | None:
+        if self._events is None:
+            return None
+        try:
+            return next(self._events, None)
+        except BaseException:
+            self._events = None
+            self._blocks.clear()
+            raise
+
+    def _next_event(self) -> Event | None:
+        self._claim()
+        try:
+            return self._waiting.popleft() if self._waiting else self._pull()
+        finally:
+            self._owner.clear()
+
+    def _next_block(self) -> ContentBlock | None:
+        while not self._blocks:
+            event = self._next_event()
+            if event is None:
+                return None
+            self._collect(event)
+        if self._interrupt.is_set():
+            self._blocks.clear()
+            return None
+        return self._blocks.popleft()
+
+    def _collect(self, event: Event) -> None:
+        """Adds to ``_blocks`` what receive() hands out for an event."""
+        is_auto = self._exchange is not None and self._exchange.is_auto
+        if isinstance(event, TextDelta):
+            (self._heard if is_auto else self._blocks).append(TextBlock(event.text))
+        elif isinstance(event, ResponseStarted):
+            self._heard.clear()
+        elif isinstance(event, RoundFinished) and not is_auto:
+            self._blocks.extend(event.message.calls)
+        elif isinstance(event, RunFinished) and event.cause != "interrupted":
+            self._blocks.extend(self._heard)
+            self._heard.clear()
+
+    def _texts(self) -> Iterator[str]:
+        spoke_before = speaks = False
+        while (event := self._next_event()) is not None:
+            if isinstance(event, ResponseStarted):
+                spoke_before, speaks = spoke_before or speaks, False
+            elif isinstance(event, TextDelta):
+                if not speaks and event.text.strip():
+                    speaks = True
+                    if spoke_before:
+                        yield "\n\n"
+                yield event.text
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels with ``pickle`` and ``copy``: options (with the key), history, tools; no connections."""
+        return {"options": self._options, "history": self._history, "tools": self.tools}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"])  # type: ignore[misc]
+        self._history, self.tools = state["history"], state["tools"]
+
+
+def query(prompt: str, options: AgentOptions) -> Iterator[Event]:
+    """The events of one request, without history, hooks or tool execution.
+
+    What the server refuses is raised here, before there is an iterator.
+    """
+    client = Client(options.replace(auto_execute_tools=False, hooks=Hooks()))
+    try:
+        client.send_message(Message.user(prompt))
+    except BaseException:
+        client.close()
+        raise
+    return _query_events(client)
+
+
+def _query_events(client: Client) -> Iterator[Event]:
+    with client:
+        yield from client.events()
+
+
+def _adapter_class(options: AgentOptions) -> Any:
+    """What makes adapters for the options' protocol: ours by name, or the user's own."""
+    return options.protocol if callable(options.protocol) else ADAPTERS[options.protocol]
+
+
+def _with_local_server(options: AgentOptions) -> AgentOptions:
+    endpoint = local.serve(options.model)
+    return options.replace(
+        base_url=endpoint.base_url, model=endpoint.model, api_key=options.api_key, headers=options.headers
+    )
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and message.content != [TextBlock("")]
+
+
+def _attached(item: Attachment) -> ContentBlock:
+    """The block of an attachment: a block as it is, a URL or a path as an image."""
+    if isinstance(item, (ImageBlock, TextBlock)):
+        return item
+    if isinstance(item, str) and item.startswith(("http://", "https://", "data:")):
+        return ImageBlock(item)
+    if isinstance(item, (str, os.PathLike)):
+        return ImageBlock.from_file_path(item)
+    raise ConfigError(f"attachment {item!r:.100} must be an ImageBlock, a TextBlock, a URL or the path of an image")

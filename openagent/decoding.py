@@ -1,0 +1,238 @@
+"""The bytes of one reply in, the events of one turn out; no network.
+
+What kind of body it is, is read off its first byte and not off its label: servers answer a streaming
+request with plain JSON, and plain requests with event streams, under any content type.
+
+Owns: telling streams from documents, ``[DONE]``, how a turn ends, what a broken body means.
+Does not know: a provider's JSON (its ``TurnDecoder`` does), sockets.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from . import codec, faults
+from .assembly import Answer
+from .errors import AgentError, InvalidResponseError, StreamInterruptedError
+from .events import Event, Response, ResponseStarted, TurnFinished
+from .messages import ContentBlock, FinishReason, Message
+from .sse import Frame, Framer
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+
+
+class TurnDecoder(ABC):
+    """One provider's reading of one turn: payloads in, an ``Answer`` put together.
+
+    A decoder sets ``answer.ended`` when the turn has ended well, and ``done`` when the protocol's stop
+    event came, after which nothing is read. It raises ``APIError`` for an error in the stream.
+    """
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.headers = headers
+        self.answer = Answer()
+        self.done = False
+
+    @abstractmethod
+    def payload(self, payload: dict[str, Any]) -> None:
+        """Hear the JSON object of one event."""
+
+    @abstractmethod
+    def document(self, payload: dict[str, Any]) -> bool:
+        """Hear a whole answer in one JSON object; False if it is none."""
+
+    def message(self) -> Message:
+        """The message of the turn, once it has ended; with the state that the provider wants back."""
+        return self.answer.message()
+
+
+class BodyDecoder:
+    """Decodes one body, fed as it arrives.
+
+    ``done`` says that nothing more needs to be read; ``failure`` is the error to raise once the events
+    returned so far have been told; ``delivered`` whether there were any.
+    """
+
+    def __init__(self, turn: TurnDecoder, *, status: int = 200, accept_unfinished: bool = False) -> None:
+        self._turn = turn
+        self._status = status
+        self._accept_unfinished = accept_unfinished
+        self._framer = Framer()
+        self._document: bytearray | None = None
+        self._is_known = False
+        self._has_framed = False
+        self._head = b""
+        self.delivered = False
+        self.done = False
+        self.failure: AgentError | None = None
+
+    def start(self) -> ResponseStarted:
+        """The first event: the headers are in."""
+        return ResponseStarted(self._response())
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        if not self._is_known:
+            chunk = self._recognise(chunk)
+        try:
+            if self._document is not None:
+                self._grow(chunk)
+            else:
+                for frame in self._framer.feed(chunk):
+                    self._hear(frame)
+                    if self.done:
+                        break
+            return self._finish() if self.done else self._told()
+        except AgentError as error:
+            return self._fail(error)
+
+    def end(self, failure: AgentError | None = None) -> list[Event]:
+        """The last events, now that the body is over, or broke off with ``failure``.
+
+        If the turn had not ended well by then, ``self.failure`` says what went wrong.
+        """
+        if self.done:
+            return []
+        try:
+            if failure is None or self._turn.answer.ended:
+                self._end_of_body()
+        except AgentError as error:
+            return self._fail(error)
+        answer = self._turn.answer
+        if answer.ended or self.done:
+            return self._finish()
+        if self._accept_unfinished and failure is None and not answer.is_empty():
+            return self._finish()
+        return self._fail(failure or self._broken_off())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn has ended well, as far as it was heard."""
+        return self._turn.answer.ended
+
+    @property
+    def heard(self) -> list[ContentBlock]:
+        """The text heard so far."""
+        return self._turn.answer.heard()
+
+    def _recognise(self, chunk: bytes) -> bytes:
+        """The bytes held back so far, if they tell what kind of body this is; else nothing."""
+        self._head += chunk
+        start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if not start:
+            return b""
+        self._is_known = True
+        if start in b"{[<":
+            self._document = bytearray()
+        return self._head
+
+    def _grow(self, chunk: bytes) -> None:
+        assert self._document is not None
+        self._document += chunk
+        if len(self._document) > MAX_DOCUMENT_BYTES:
+            raise InvalidResponseError(f"the server sent a document of more than {MAX_DOCUMENT_BYTES} bytes")
+
+    def _hear(self, frame: Frame) -> None:
+        data = frame.data
+        if data[:1] != b"{":
+            data = data.strip()
+            if data == b"[DONE]":
+                self._turn.answer.ended = self.done = True
+                return
+            if not data:
+                return
+        payload = self._payload(data)
+        if frame.event == "error" and not (isinstance(payload, dict) and payload.get("error")):
+            raise faults.from_payload(payload, self._turn.headers)
+        if isinstance(payload, list) and payload and isinstance(payload[0], dict):
+            payload = payload[0]  # Gemini wraps an error in a list
+        if isinstance(payload, dict):
+            self._has_framed = True
+            self._turn.payload(payload)
+            self.done = self._turn.done
+
+    def _payload(self, data: bytes) -> Any:
+        try:
+            return codec.parse(data)
+        except ValueError:
+            pass
+        try:  # a gateway that reports an error in the midst of an event leaves its last line whole
+            return codec.parse(data.rpartition(b"\n")[2] if b"\n" in data else b"")
+        except ValueError:
+            shown = data[:200].decode("utf-8", "replace")
+            raise InvalidResponseError(f"the server sent an event that is not JSON: {shown!r}", body=shown) from None
+
+    def _end_of_body(self) -> None:
+        if self._document is not None:
+            self._hear_document(bytes(self._document))
+            return
+        if not self._is_known:
+            self._framer.feed(self._head)
+        frame = self._framer.rest()
+        if frame is not None:
+            try:
+                self._hear(frame)
+            except InvalidResponseError:  # half an event: the body was cut there
+                if not self._turn.answer.ended:
+                    raise self._broken_off() from None
+        elif not self._has_framed and not _looks_like_stream(self._head):
+            raise faults.not_an_answer(self._status, self._turn.headers, self._head)
+
+    def _hear_document(self, body: bytes) -> None:
+        if self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
+            raise faults.not_an_answer(self._status, self._turn.headers, body)
+        try:
+            payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"))
+        except ValueError:
+            raise StreamInterruptedError(
+                f"the reply broke off inside a JSON document: {body[-100:].decode('utf-8', 'replace')!r}"
+            ) from None
+        if isinstance(payload, list) and payload and isinstance(payload[0], dict):
+            payload = payload[0]
+        if isinstance(payload, dict) and payload.get("error"):
+            raise faults.from_payload(payload["error"], self._turn.headers, whole=payload)
+        if not isinstance(payload, dict) or not self._turn.document(payload):
+            raise faults.not_an_answer(self._status, self._turn.headers, body)
+        self._turn.answer.ended = True
+
+    def _broken_off(self) -> StreamInterruptedError:
+        if self._has_framed or self._document is not None:
+            return StreamInterruptedError("the answer broke off before its end")
+        return StreamInterruptedError("the server sent an empty stream: nothing was said")
+
+    def _told(self) -> list[Event]:
+        events = self._turn.answer.events
+        if events:
+            self._turn.answer.events = []
+            self.delivered = True
+        return events
+
+    def _finish(self) -> list[Event]:
+        self.done = True
+        answer = self._turn.answer
+        finish = answer.finish or FinishReason("unspecified")
+        answer.finish = finish
+        turn = TurnFinished(self._turn.message(), finish, answer.usage, self._response())
+        return [*self._told(), turn]
+
+    def _response(self) -> Response:
+        answer = self._turn.answer
+        headers = self._turn.headers
+        limits = {name.lower(): value for name, value in headers.items() if "ratelimit" in name.lower()}
+        return Response(answer.id, answer.model, faults.request_id(headers), limits)
+
+    def _fail(self, error: AgentError) -> list[Event]:
+        events = self._told()
+        error.blocks = self.heard
+        if isinstance(error, StreamInterruptedError):
+            error.retryable = not self.delivered
+        self.failure = error
+        self.done = True
+        return events
+
+
+def _looks_like_stream(head: bytes) -> bool:
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return not head or head.startswith((b":", b"data", b"event", b"id", b"retry"))

@@ -1,0 +1,156 @@
+"""What a server says when it says no, as one of our errors.
+
+Error bodies look alike on all wires and differ from host to host: an object or a text under
+``error``, a list around it, FastAPI's ``detail``, an HTML page of a proxy. This room reads them all.
+
+Owns: reading refusals: message, status, request id, retry-after, context overflow.
+Does not know: how a refusal came (HTTP or stream), what is done about it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from . import codec
+from .errors import AgentError, APIError, ContextOverflowError, InvalidResponseError
+from .retry import RETRYABLE_STATUSES
+
+MAX_BODY_CHARS = 2000
+
+_STATUS_OF_TYPE = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+}
+_OVERFLOW = re.compile(
+    r"exceed_context_size|context_length_exceeded|maximum context length|prompt is too long|prompt exceeds max length"
+    r"|exceeds? (the )?(available |model'?s? |maximum )?context|tokens in request more than max tokens allowed"
+    r"|context (window|size|length)[^.]{0,40}(exceed|overflow|too)|exceed context limit|input (is )?too long"
+    r"|input[^.]{0,60}exceeds?[^.]{0,40}(token|context)[^.]{0,20}limit",
+    re.IGNORECASE,
+)
+_HINTS = {
+    401: "check api_key",
+    403: "check api_key and what it may do",
+    404: "check the model's name, and base_url: it usually ends with /v1",
+    405: "check base_url: it usually ends with /v1",
+}
+
+
+def from_status(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> AgentError:
+    """The error of an HTTP reply that is not 2xx. ``headers`` must ignore case."""
+    text = body.decode("utf-8", "replace").strip()
+    if 300 <= status < 400:
+        place = headers.get("Location", "nowhere").partition("?")[0]
+        return APIError(
+            f"API error {status}: {url} redirects to {place}; redirects are not followed: set base_url to its target",
+            status=status,
+            body=text[:MAX_BODY_CHARS],
+        )
+    message = _message(_parsed(text)) or _snippet(text) or "(no text)"
+    return _error(message, status, headers, text)
+
+
+def from_payload(error: Any, headers: Mapping[str, str], *, whole: Any = None) -> APIError:
+    """The error of an error object or text inside a reply that began well."""
+    said = {"error": error} if not isinstance(error, dict) else error
+    message = _message(said) or "the server reported an error without details"
+    kind = said.get("type")
+    if isinstance(kind, str) and kind and kind != "error" and not message.startswith(kind):
+        message = f"{kind}: {message}"
+    return _error(message, _status(said), headers, codec.dump(whole if whole is not None else error))
+
+
+def not_an_answer(status: int, headers: Mapping[str, str], body: bytes) -> InvalidResponseError:
+    """The error of a 2xx reply that is no answer at all, such as a web page."""
+    kind = headers.get("Content-Type", "no content type")
+    return InvalidResponseError(
+        f"the reply (status {status}, {kind}) is no answer of this protocol; it starts with "
+        f"{body[:200].decode('utf-8', 'replace')!r}. Check base_url: it usually ends with /v1",
+        status=status,
+        body=body[:MAX_BODY_CHARS].decode("utf-8", "replace"),
+    )
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """The seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("Retry-After", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    try:
+        date = parsedate_to_datetime(headers.get("Retry-After", ""))
+        return max(0.0, date.timestamp() - (time.time() if now is None else now))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The server's name for the request, by its usual headers."""
+    return headers.get("x-request-id") or headers.get("request-id")
+
+
+def _error(message: str, status: int | None, headers: Mapping[str, str], body: str) -> APIError:
+    overflow = status in (None, 400, 413, 422, 500) and _OVERFLOW.search(message)
+    asked = headers.get("x-should-retry", "").lower()
+    retryable = asked == "true" if asked in ("true", "false") else status in RETRYABLE_STATUSES
+    hint = f" ({_HINTS[status]})" if status in _HINTS else ""
+    return (ContextOverflowError if overflow else APIError)(
+        f"API error{'' if status is None else f' {status}'}: {message}{hint}",
+        retryable=retryable and not overflow,
+        status=status,
+        body=body[:MAX_BODY_CHARS],
+        request_id=request_id(headers),
+        retry_after=retry_after(headers),
+    )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return codec.parse(text)
+    except ValueError:
+        return None
+
+
+def _message(said: Any) -> str:
+    """The words in an error body, wherever this server puts them."""
+    if isinstance(said, str):
+        return said.strip()
+    if isinstance(said, list):
+        return next((message for item in said if (message := _message(item))), "")
+    if not isinstance(said, dict):
+        return ""
+    for key in ("error", "message", "detail", "msg", "errors", "error_message", "type"):
+        if message := _message(said.get(key)):
+            return message
+    return ""
+
+
+def _snippet(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)).strip()[:200]
+
+
+def _status(said: Mapping[str, Any]) -> int | None:
+    for key in ("code", "status", "status_code", "http_code"):
+        code = said.get(key)
+        if type(code) is int and 400 <= code <= 599:
+            return code
+    for key in ("type", "code"):
+        kind = said.get(key)
+        if isinstance(kind, str) and kind in _STATUS_OF_TYPE:
+            return _STATUS_OF_TYPE[kind]
+    return None

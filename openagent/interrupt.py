@@ -1,0 +1,66 @@
+"""A flag that also wakes what is waiting.
+
+Owns: the flag, sleeping that can be cut short. Does not know: what is woken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Waker = Callable[[], None]
+
+
+class Interrupt:
+    """Like ``threading.Event``, but setting it also wakes those who asked for it.
+
+    Safe to set from another thread and from a signal handler: no lock is taken.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._wakers: list[Waker] = []
+
+    def set(self) -> None:
+        """Interrupt what is going on."""
+        self._is_set = True
+        self.wake()
+
+    def is_set(self) -> bool:
+        """Whether it was set since the last ``clear``."""
+        return self._is_set
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._is_set = False
+
+    def wake(self) -> None:
+        """Wake those who asked for it, without setting the flag."""
+        for waker in tuple(self._wakers):
+            waker()
+
+    @contextmanager
+    def waking(self, waker: Waker) -> Iterator[None]:
+        """Within this context the function is called when the flag is set."""
+        self._wakers.append(waker)
+        try:
+            yield
+        finally:
+            self._wakers.remove(waker)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep so long, or until woken."""
+        # A plain lock, not an Event: Event.set() takes a lock that the interrupted thread may hold.
+        lock = threading.Lock()
+        lock.acquire()
+
+        def ring() -> None:
+            try:
+                lock.release()
+            except RuntimeError:  # rung twice
+                pass
+
+        with self.waking(ring):
+            if not self._is_set:
+                lock.acquire(timeout=seconds)

@@ -1,0 +1,1 @@
+def serve(model=""): raise NotImplementedError

@@ -1,0 +1,247 @@
+"""The way out: one request sent, read and, if nothing of it was delivered, sent again.
+
+Every foreign error becomes one of ours here. Interrupts and deadlines cut the connection under way;
+what the reader then sees is ambiguous, so our own flags decide what it was.
+
+Owns: time and network: retries, timeouts, deadline, interrupts, proxies.
+Does not know: a provider's JSON, messages.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from . import faults, retry
+from .adapters import MakeDecoder, Request
+from .connection import Connections, drain, read
+from .decoding import BodyDecoder
+from .errors import AgentError, Timeout
+from .events import Event
+from .interrupt import Interrupt
+from .options import AgentOptions, environment
+from .retry import RetryConfig
+from .translation import foreign, is_loopback, is_stale_connection, of_connecting, of_reading
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response
+
+MAX_ERROR_BYTES = 65536
+
+T = TypeVar("T")
+
+
+class Line:
+    """The way out of one exchange, over the connections of its client.
+
+    Call it with a request and a maker of decoders for the events of one round. ``deadline`` seconds
+    after it was made nothing more goes through.
+    """
+
+    def __init__(self, options: AgentOptions, connections: Connections, interrupt: Interrupt) -> None:
+        self._options = options
+        self._connections = connections
+        self._interrupt = interrupt
+        self._expires = float("inf") if options.deadline is None else time.monotonic() + options.deadline
+        self._has_expired = False
+        self._decoder: BodyDecoder | None = None
+        self._url = urlunsplit((*urlsplit(options.base_url)[:3], "", ""))  # a query may hold a key
+
+    def __call__(self, request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
+        """The events of one round. Ends early, without an error, when interrupted."""
+        failures = 0
+        while not self._interrupt.is_set():
+            self._decoder = None
+            try:
+                with self._cut_when_over():
+                    yield from self._attempt(request, make_decoder)
+                return
+            except AgentError as error:
+                failures += 1
+                was_delivered = self._decoder is not None and self._decoder.delivered
+                wait = None if was_delivered else retry.pause(self._options.retry, error, failures)
+                if wait is None or time.monotonic() + wait >= self._expires:
+                    self._scrub(error)
+                    raise
+            self._interrupt.sleep(wait)
+
+    def _attempt(self, request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
+        response = self._open(request)
+        if response is None:
+            return
+        decoder = self._decoder = make_decoder(response.status_code, response.headers)
+        try:
+            yield decoder.start()
+            while not decoder.done:
+                yield from self._step(response, decoder)
+                if self._interrupt.is_set() and not decoder.done:
+                    if decoder.has_ended:
+                        yield from decoder.end()
+                    return
+            if decoder.failure is not None:
+                raise decoder.failure
+        finally:
+            _leave(response, can_reuse=decoder.done and decoder.failure is None)
+
+    def _step(self, response: Response, decoder: BodyDecoder) -> list[Event]:
+        """The events of the next bytes. Nothing that arrives with an interrupt is told."""
+        failure: AgentError | None = None
+        chunk = b""
+        try:
+            chunk = read(response)
+        except foreign() as exc:
+            failure = of_reading(exc, self._url, read_timeout=self._options.read_timeout)
+            failure.__cause__ = exc
+        if self._interrupt.is_set():
+            return []
+        if self._is_late():
+            failure = self._lateness()
+        return decoder.feed(chunk) if chunk and failure is None else decoder.end(failure)
+
+    def _open(self, request: Request) -> Response | None:
+        """The response to the request; None if interrupted."""
+        import requests
+
+        prepared = requests.Request("POST", request.url, dict(request.headers), data=request.body).prepare()
+        # requests and urllib3 send names and versions of their own unless told to skip it.
+        prepared.headers.setdefault("User-Agent", "@@@SKIP_HEADER@@@")
+        prepared.headers.setdefault("Accept-Encoding", "identity")  # so that no proxy gathers a block to compress
+        response = self._sent(prepared)
+        if response is None or 200 <= response.status_code < 300:
+            return response
+        try:
+            body = self._error_body(response)
+        finally:
+            _leave(response, can_reuse=True)
+        if self._interrupt.is_set():
+            return None
+        raise faults.from_status(response.status_code, response.headers, body, url=self._url)
+
+    def _sent(self, prepared: PreparedRequest, *, may_be_stale: bool = True) -> Response | None:
+        options = self._options
+        if self._is_late():
+            raise self._lateness()
+        try:
+            response = self._connections.send(
+                prepared,
+                timeout=(options.connect_timeout, options.read_timeout),
+                proxies=_proxies(options, prepared.url or ""),
+                verify=_verification(options),
+                cert=options.cert,
+            )
+        except foreign() as exc:
+            if self._interrupt.is_set():
+                return None
+            if self._is_late():
+                raise self._lateness() from exc
+            if may_be_stale and self._connections.was_reused and is_stale_connection(exc):
+                return self._sent(prepared, may_be_stale=False)
+            raise of_connecting(
+                exc, self._url, connect_timeout=options.connect_timeout, read_timeout=options.read_timeout
+            ) from exc
+        if self._interrupt.is_set():
+            response.close()
+            return None
+        return response
+
+    @staticmethod
+    def _error_body(response: Response) -> bytes:
+        body = b""
+        try:
+            while len(body) < MAX_ERROR_BYTES and (chunk := read(response)):
+                body += chunk
+        except foreign():
+            pass  # what came of it will do: the status says what matters
+        return body
+
+    @contextmanager
+    def _cut_when_over(self) -> Iterator[None]:
+        """Within this context an interrupt or the deadline cuts the connection under way."""
+        self._connections.is_cut = lambda: self._interrupt.is_set() or self._is_late()
+        timer = None
+        if self._options.deadline is not None:
+            timer = threading.Timer(max(0.0, self._expires - time.monotonic()), self._expire)
+            timer.daemon = True
+            timer.start()
+        try:
+            with self._interrupt.waking(self._connections.cut):
+                yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _expire(self) -> None:
+        self._has_expired = True
+        self._connections.cut()
+
+    def _is_late(self) -> bool:
+        return self._has_expired or time.monotonic() >= self._expires
+
+    def _lateness(self) -> Timeout:
+        return Timeout(f"the deadline of {self._options.deadline:g} s has passed")
+
+    def _scrub(self, error: AgentError) -> None:
+        """Servers quote what they refuse; a key must not get into a log that way."""
+        for secret in (self._options.api_key, *self._options.headers.values()):
+            if secret and len(secret) >= 8:
+                error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
+                error.body = error.body and error.body.replace(secret, "***")
+
+
+def _leave(response: Response, *, can_reuse: bool) -> None:
+    """Let go of a response: its connection goes back to the pool if the body is at its end, else is closed."""
+    try:
+        if can_reuse:
+            drain(response)
+    except foreign():
+        pass
+    finally:
+        response.close()
+
+
+def _proxies(options: AgentOptions, url: str) -> dict[str, str]:
+    """The proxies that the user set, else the environment's; this machine is reached directly."""
+    from requests.utils import get_environ_proxies
+
+    if isinstance(options.proxies, str):
+        return {"http": options.proxies, "https": options.proxies}
+    if options.proxies is not None:
+        return dict(options.proxies)
+    return {} if is_loopback(url) else get_environ_proxies(url)
+
+
+def _verification(options: AgentOptions) -> bool | str:
+    if options.verify is not None:
+        return options.verify
+    return environment("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") or True
+
+
+def retry_with_backoff(
+    operation: Callable[[], T],
+    config: RetryConfig | None = None,
+    *,
+    is_retryable: Callable[[BaseException], bool] = lambda error: True,
+    sleep: Callable[[float], Any] = time.sleep,
+) -> T:
+    """What the operation returns, tried again after errors as often as ``config`` says."""
+    config = config or RetryConfig()
+    failures = 0
+    while True:
+        try:
+            return operation()
+        except Exception as error:
+            failures += 1
+            if failures >= config.max_attempts or not is_retryable(error):
+                raise
+        sleep(config.delay(failures))
+
+
+def retry_with_backoff_conditional(
+    operation: Callable[[], T], config: RetryConfig | None = None, *, sleep: Callable[[float], Any] = time.sleep
+) -> T:
+    """The same, but an error that would only come again is raised at once."""
+    return retry_with_backoff(operation, config, is_retryable=retry.is_retryable_error, sleep=sleep)
