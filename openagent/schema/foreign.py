@@ -20,9 +20,9 @@ def pydantic_model(walk: Walk, kind: Any) -> Shape | None:
         try:
             return kind.model_validate(value)
         except ValueError as exc:
-            first = exc.errors()[0] if hasattr(exc, "errors") else {"msg": str(exc), "loc": ()}
-            where = ".".join(map(str, first["loc"]))
-            raise Mismatch(f"a valid {kind.__name__} ({first['msg']})", value, where) from exc
+            first = exc.errors()[0] if hasattr(exc, "errors") else {"msg": str(exc)}
+            where = ".".join(map(str, first.get("loc", ())))
+            raise Mismatch(f"a valid {kind.__name__} ({first['msg']})", first.get("input", value), where) from exc
 
     def build(name: str) -> Shape:
         schema = kind.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")

@@ -153,15 +153,20 @@ def _or_number(text: Convert, number: Convert, expected: str) -> Convert:
     return convert
 
 
+def _decimal(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError("not a number")
+    return number
+
+
 def _string(read: Convert, expected: str, **more: str) -> Shape:
     return Shape({"type": "string", **more}, _text(read, expected))
 
 
 _ANY = Shape({}, same)
 _DURATION = 'a duration such as "PT1H30M", or seconds'
-_DECIMAL = "a decimal number"
 _BYTES = _string(_strictly(bytes), "bytes in base64", contentEncoding="base64")
-_NUMBER = {"type": "number"}
 
 LEAVES: dict[Any, Shape] = {
     Any: _ANY,
@@ -183,7 +188,7 @@ LEAVES: dict[Any, Shape] = {
     ),
     Decimal: Shape(
         {"anyOf": [{"type": "number"}, {"type": "string", "format": "decimal"}]},
-        _or_number(Decimal, lambda number: Decimal(str(number)), _DECIMAL),
+        _or_number(_decimal, lambda number: _decimal(str(number)), "a decimal number"),
     ),
     UUID: _string(UUID, "a UUID", format="uuid"),
     **{kind: _string(kind, "a path", format="path") for kind in (Path, PurePath, PosixPath, PurePosixPath)},

@@ -90,8 +90,7 @@ def _default(default: Any, convert: Convert) -> Schema:
     if default is MISSING:
         return {}
     try:
-        plain = _plain(default)
-        json.dumps(plain, allow_nan=False)
+        plain = json.loads(json.dumps(_plain(default), allow_nan=False))
         convert(plain)
     except (TypeError, ValueError, RecursionError):  # a Mismatch is a ValueError
         return {}

@@ -81,7 +81,7 @@ def _first_fit(branches: list[tuple[Any, Shape]], value: Any) -> Any:
     deepest = max(misses, key=lambda miss: len(miss.path))
     if deepest.path:
         raise deepest
-    raise Mismatch(" or ".join(miss.expected for miss in misses), value)
+    raise Mismatch(" or ".join(dict.fromkeys(miss.expected for miss in misses)), value)
 
 
 def _rank(kind: Any, value: Any) -> int:

@@ -17,12 +17,12 @@ from .leaves import Schema, joined, shown
 def check(schema: Schema, value: Any) -> str | None:
     """What is wrong with a value, in one short text of at most three complaints; None if nothing."""
     try:
-        errors = list(itertools.islice(_validator(schema).iter_errors(value), 3))
+        told = dict.fromkeys(map(_complaint, itertools.islice(_validator(schema).iter_errors(value), 100)))
     except RecursionError:
         return "the value is nested too deeply"
     except Exception as exc:  # of jsonschema, referencing, re: the schema is at fault, and was not checked
         return f"the schema cannot be applied ({type(exc).__name__})"
-    return "; ".join(map(_complaint, errors)) or None
+    return "; ".join(list(told)[:3]) or None
 
 
 def _validator(schema: Schema) -> Any:
@@ -117,7 +117,7 @@ def _follow(schema: Any, resolver: Any, done: set[int], path: tuple[int, ...]) -
     if not isinstance(schema, dict) or id(schema) in done:
         return
     if id(schema) in path:
-        raise ValueError(f"$ref {schema.get('$ref')!r} leads back to itself")
+        raise ValueError("its $ref lead in a circle")
     beside = [schema[key] for key in ("not", "if", "then", "else") if key in schema]
     beside += [branch for key in ("allOf", "anyOf", "oneOf") for branch in schema.get(key, ())]
     if isinstance(reference := schema.get("$ref"), str):

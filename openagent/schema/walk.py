@@ -74,7 +74,7 @@ def _needed(schema: Schema, defs: dict[str, Schema]) -> dict[str, Schema]:
     while waiting:
         text = json.dumps(waiting.pop(), default=str)
         for name in re.findall(r'"\$ref": "#/\$defs/([^"/]+)', text):
-            if name not in found:
+            if name in defs and name not in found:
                 found[name] = defs[name]
                 waiting.append(defs[name])
     return {name: defs[name] for name in defs if name in found}

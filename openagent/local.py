@@ -1,1 +1,0 @@
-def serve(model=""): raise NotImplementedError

@@ -1,0 +1,82 @@
+"""Each example runs as a user runs it: in a process of its own, against a server."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openagent.testing import ScriptedServer, answer, call, failure
+
+FOLDER = Path(__file__).parent.parent / "examples"
+
+SCRIPTS = {
+    "simple_query": (["Paris."], "Paris.\n[stop]\n"),
+    "multi_turn": (
+        ["One with two divisors.", "No: 7 times 13.", "Yes."],
+        "You: What is a prime number?\nModel: One with two divisors.\nYou: Is 91 one?\nModel: No: 7 times 13.\n"
+        "You: And 97?\nModel: Yes.\n",
+    ),
+    "manual_tools": (
+        [answer("Let me add. ", calls=[call("add", {"a": 25, "b": 17})]), "It is 42."],
+        "Let me add. [the model asks for add({'a': 25, 'b': 17})]\nIt is 42.\n",
+    ),
+    "auto_tools": (
+        [answer(calls=[call("days_between", {"start": "2024-02-01", "end": "2024-03-01"})]), "29 days."],
+        "[days_between {'start': '2024-02-01', 'end': '2024-03-01'}]\n[-> 29]\n29 days.\n",
+    ),
+    "hooks": (
+        [
+            answer(
+                calls=[
+                    call("write_file", {"path": "/etc/motd", "text": "hello"}, id="c1"),
+                    call("write_file", {"path": "/tmp/hello.txt", "text": "hello"}, id="c2"),
+                ]
+            ),
+            "One of two.",
+        ],
+        "[audit] write_file /etc/motd: {'error': 'Tool execution blocked by hook', 'reason': "
+        "'only /sandbox/ and /tmp/ may be written', 'tool': 'write_file', 'id': 'c1'}\n"
+        "[audit] write_file /sandbox/hello.txt: 5 characters written to /sandbox/hello.txt\nOne of two.\n",
+    ),
+    "context_management": (
+        ["Bees dance. " * 8, "They see ultraviolet. " * 8, "Ants farm."],
+        "You: Tell me a fact about bees.\nModel: " + "Bees dance. " * 8 + "\n[3 messages, about 47 tokens]\n"
+        "You: Another one.\nModel: " + "They see ultraviolet. " * 8 + "\n[3 messages, about 63 tokens]\n"
+        "You: And one about ants.\nModel: Ants farm.\n[3 messages, about 23 tokens]\n",
+    ),
+    "interrupt": (
+        [
+            answer("1 2 3", hold=30, done=False, finish="unspecified"),
+            answer("1 2", hold=30, done=False, finish="unspecified"),
+            "Hello!",
+        ],
+        "[the deadline of 0.5 s has passed; heard: 1 2 3]\n[interrupted; heard: 1 2]\nHello!\n",
+    ),
+    "vision": (["Red.", "The same."], "Red.\nThe same.\n"),
+    "errors_and_retry": (
+        [failure(429, "slow down"), "Hi!", answer("Once upon a time", done=False, finish="unspecified"), "The end."],
+        "Hi!\nThe answer broke off after: Once upon a time\nThe end.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_example_does_what_it_shows(name):
+    script, expected = SCRIPTS[name]
+    with ScriptedServer(*script) as server:
+        environment = os.environ | {"OPENAGENT_BASE_URL": server.url, "OPENAGENT_MODEL": "m"}
+        done = subprocess.run(
+            [sys.executable, str(FOLDER / f"{name}.py")], env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert (done.stdout, done.stderr, done.returncode) == (expected, "", 0)
+        assert server.complaints == []
+        assert len(server.requests) == len(script)
+
+
+def test_every_example_is_tested_and_listed():
+    names = {path.stem for path in FOLDER.glob("*.py")}
+    assert names == set(SCRIPTS)
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}.py`" not in readme] == []
