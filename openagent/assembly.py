@@ -186,6 +186,8 @@ def read_arguments(text: str) -> tuple[dict[str, Any], str | None, str | None]:
         for _ in range(3):
             if isinstance(value, str):
                 value = codec.parse(value)
+        if "\\ud" in text.lower():  # half a character, written as an escape
+            value = codec.parse(codec.dump(value))
     except ValueError as exc:
         return {}, text, f"the arguments are not valid JSON: {exc}"
     if value is None:

@@ -12,14 +12,16 @@ import inspect
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from . import history as histories
 from . import local
 from .adapters import ProviderAdapter
+from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
+from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
 from .errors import AgentError, ConfigError, PromptBlockedError
 from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
@@ -29,10 +31,14 @@ from .loop import Exchange
 from .messages import ContentBlock, FinishReason, ImageBlock, Message, TextBlock, ToolResultBlock, Usage
 from .options import AgentOptions
 from .readable import readable
-from .tools import Tool
+from .tools import Tool, by_name
 from .transport import Line
 
-ADAPTERS: dict[str, type[ProviderAdapter]] = {"openai-chat": OpenAIChat}
+ADAPTERS: dict[str, type[ProviderAdapter]] = {
+    "openai-chat": OpenAIChat,
+    "openai-responses": OpenAIResponses,
+    "anthropic": Anthropic,
+}
 
 Attachment = ImageBlock | TextBlock | str | os.PathLike[str]
 
@@ -49,8 +55,8 @@ class Client:
         if options is None:
             options = AgentOptions(**settings)
         elif settings:
-            options = options.replace(**settings)
-        self._options = options
+            options = _checked(options).replace(**settings)
+        self._options = _checked(options)
         self._history: list[Message] = []
         self._interrupt = Interrupt()
         self._connections = Connections()
@@ -61,7 +67,6 @@ class Client:
         self._heard: list[ContentBlock] = []  # the text of a round in auto mode
         self._owner: dict[str, int] = {}  # the thread that uses the client now
         self.tools: dict[str, Tool] = options.registry
-        self.options = options
 
     # What the user sets
 
@@ -72,9 +77,7 @@ class Client:
 
     @options.setter
     def options(self, options: AgentOptions) -> None:
-        if not isinstance(options, AgentOptions):
-            raise ConfigError(f"options {options!r:.100} must be AgentOptions")
-        _adapter_class(options).check(options)
+        _checked(options)
         if options.tools != self._options.tools:
             self.tools = options.registry
         self._options = options
@@ -86,10 +89,11 @@ class Client:
 
     @history.setter
     def history(self, messages: list[Message]) -> None:
-        wrong = next((item for item in messages if not isinstance(item, Message)), None)
-        if wrong is not None:
-            raise ConfigError(f"history item {wrong!r:.100} must be a Message")
-        self._history = messages if isinstance(messages, list) else list(messages)
+        if isinstance(messages, Message) or not isinstance(messages, Iterable):
+            raise ConfigError(f"history {messages!r:.100} must be a list of Message")
+        messages = messages if isinstance(messages, list) else list(messages)
+        _check_messages(messages)
+        self._history = messages
         if self._exchange is not None:
             self._exchange.history = self._history
 
@@ -116,7 +120,7 @@ class Client:
 
     @property
     def partial(self) -> list[ContentBlock]:
-        """What was heard of a turn that was interrupted; it is not in the history."""
+        """What was heard of a turn that was cut short, or goes on; it is not in the history."""
         return self._exchange.partial if self._exchange else []
 
     # Asking
@@ -186,7 +190,8 @@ class Client:
             elif isinstance(event, TextDelta):
                 pieces.append(event.text)
         waiting = histories.open_calls(self._history)
-        if waiting and not self._interrupt.is_set():
+        is_cut = self._interrupt.is_set() or (self.finish_reason is not None and self.finish_reason.is_truncated)
+        if waiting and not is_cut:
             names = ", ".join(call.name for call in waiting)
             raise AgentError(
                 f"the model called {names} and nobody answered: set auto_execute_tools=True, "
@@ -196,10 +201,11 @@ class Client:
 
     def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
         """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
-        if id not in [call.id for call in histories.open_calls(self._history)]:
-            raise ConfigError(f"there is no open call with the id {id!r}: it is unknown or was answered")
-        result = ToolResultBlock(id, readable(content), is_error)
-        self._history[:] = histories.with_result(self._history, result)
+        with self._claimed():
+            if id not in [call.id for call in histories.open_calls(self._history)]:
+                raise ConfigError(f"there is no open call with the id {id!r}: it is unknown or was answered")
+            result = ToolResultBlock(id, readable(content), is_error)
+            self._history[:] = histories.with_result(self._history, result)
 
     # Stopping
 
@@ -256,10 +262,9 @@ class Client:
             )
 
     def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
-        """The options of a new request; what was still coming is dropped."""
-        options = self._options.replace(**settings) if settings else self._options
-        if settings:
-            _adapter_class(options).check(options)
+        """The options of a new request, with the tools of the registry; what was still coming is dropped."""
+        _check_messages(self._history)
+        options = _checked(self._options.replace(**{"tools": _registered(self.tools)} | settings))
         self._interrupt.clear()
         self._discard()
         return options
@@ -270,6 +275,7 @@ class Client:
             self._events = None
         self._waiting.clear()
         self._blocks.clear()
+        self._heard.clear()
 
     def _submitted(self, prompt: str, hooks: Hooks) -> str:
         """The prompt as the prompt hooks leave it."""
@@ -288,21 +294,23 @@ class Client:
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
             options = _with_local_server(options)
-        self._history[:] = histories.answered(self._history)
+        history = list(self._history)
         # A cell that is run again after a failure must not ask twice.
-        if message is not None and not (self._history and self._history[-1] == message and message.role == "user"):
-            self._history.append(message)
-        tools = self.tools if options is self._options or options.tools == self._options.tools else options.registry
-        adapter = _adapter_class(options)(
-            options,
-            histories.sendable(self._history),
-            list(tools.values()),
-            Line(options, self._connections, self._interrupt),
+        if message is not None and not (history[-1:] == [message] and message.role == "user"):
+            history.append(message)
+        history = histories.answered(history)
+        sendable = histories.sendable(history)
+        if not sendable:
+            raise ConfigError("there is nothing to send: the conversation is empty")
+        self._history[:] = history
+        line = Line(options, self._connections, self._interrupt)
+        adapter = _adapter_class(options)(options, sendable, list(options.tools), line)
+        self._exchange = Exchange(
+            adapter, options, tools=options.registry, history=self._history, interrupt=self._interrupt
         )
-        self._exchange = Exchange(adapter, options, tools=tools, history=self._history, interrupt=self._interrupt)
         self._events = self._exchange.run()
         first = self._pull()
-        if first is not None and not self._interrupt.is_set():
+        if first is not None:
             self._waiting.append(first)
 
     def _pull(self) -> Event | None:
@@ -391,6 +399,29 @@ def _adapter_class(options: AgentOptions) -> Any:
     return options.protocol if callable(options.protocol) else ADAPTERS[options.protocol]
 
 
+def _checked(options: AgentOptions) -> AgentOptions:
+    """The options, if their protocol can express them."""
+    if not isinstance(options, AgentOptions):
+        raise ConfigError(f"options {options!r:.100} must be AgentOptions; a model is given as Client(model=...)")
+    _adapter_class(options).check(options)
+    return options
+
+
+def _check_messages(messages: list[Message]) -> None:
+    wrong = next((item for item in messages if not isinstance(item, Message)), None)
+    if wrong is not None:
+        raise ConfigError(f"history item {wrong!r:.100} must be a Message")
+
+
+def _registered(tools: dict[str, Tool]) -> tuple[Tool, ...]:
+    """The tools of the registry, each under its own name."""
+    named = by_name(tools.values())
+    for key, name in zip(tools, named, strict=True):
+        if key != name:
+            raise ConfigError(f"tools[{key!r}] holds the tool {name!r}: the key must be the tool's name")
+    return tuple(named.values())
+
+
 def _with_local_server(options: AgentOptions) -> AgentOptions:
     endpoint = local.serve(options.model)
     return options.replace(
@@ -399,7 +430,10 @@ def _with_local_server(options: AgentOptions) -> AgentOptions:
 
 
 def _is_prompt(message: Message) -> bool:
-    return message.role == "user" and message.content != [TextBlock("")]
+    """Whether the message says something of the user's, be it beside results."""
+    return message.role == "user" and any(
+        block != TextBlock("") and not isinstance(block, ToolResultBlock) for block in message.content
+    )
 
 
 def _attached(item: Attachment) -> ContentBlock:

@@ -13,6 +13,10 @@ import json
 from functools import cache
 from typing import Any
 
+MAX_DEPTH = 200  # so that whatever was read can be written, walked and validated within Python's own limit
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
 
 @cache
 def _decode() -> Any:
@@ -22,11 +26,42 @@ def _decode() -> Any:
 
 
 def parse(text: bytes | str) -> Any:
-    """The value of a JSON text; ``ValueError`` if it is none."""
+    """The value of a JSON text; ``ValueError`` if it is none, or nested more than ``MAX_DEPTH`` deep."""
     try:
-        return _decode()(text)
+        value = _decode()(text)
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-        return _parse_leniently(text)
+        value = _parse_leniently(text)
+    opening = (b"{", b"[") if isinstance(text, bytes) else ("{", "[")
+    if sum(map(text.count, opening)) > MAX_DEPTH and not _is_shallow(value):  # type: ignore[arg-type]
+        raise ValueError("JSON is nested too deeply")
+    return value
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, (dict, list))
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def is_cut(text: bytes) -> bool:
+    """Whether this is JSON that breaks off, and not something else.
+
+    >>> is_cut(b'{"a": [1,'), is_cut(b"{a}")
+    (True, False)
+    """
+    try:
+        _decode()(text)
+    except (ValueError, RecursionError) as exc:
+        return "truncated" in str(exc)
+    return False
 
 
 def _parse_leniently(text: bytes | str) -> Any:
@@ -44,14 +79,16 @@ def dump(value: Any) -> str:
     ``TypeError`` or ``ValueError`` for what JSON cannot say.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # NaN somewhere (or a circle, which fails again below)
-        text = json.dumps(
-            json.loads(json.dumps(value), parse_constant=_null), ensure_ascii=False, separators=(",", ":")
-        )
+        return mend(_encoded(value))
     except RecursionError:
         raise ValueError("the value is nested too deeply for JSON") from None
-    return mend(text)
+
+
+def _encoded(value: Any) -> str:
+    try:
+        return _encode(value)
+    except ValueError:  # NaN somewhere (or a circle, which fails again here)
+        return _encode(json.loads(json.dumps(value), parse_constant=_null))
 
 
 def _null(_: str) -> None:

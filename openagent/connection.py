@@ -63,6 +63,7 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections. They are opened again when needed."""
+        self._socket = self._response = None  # the response would keep its pool alive, and that its connections
         if self._adapter is not None:
             self._adapter.close()
 

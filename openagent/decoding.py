@@ -121,7 +121,7 @@ class BodyDecoder:
         """The bytes held back so far, if they tell what kind of body this is; else nothing."""
         self._head += chunk
         start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if not start:
+        if not start or b"\xef\xbb\xbf".startswith(self._head):
             return b""
         self._is_known = True
         if start in b"{[<":
@@ -186,6 +186,8 @@ class BodyDecoder:
         try:
             payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"))
         except ValueError:
+            if not codec.is_cut(body):
+                raise faults.not_an_answer(self._status, self._turn.headers, body) from None
             raise StreamInterruptedError(
                 f"the reply broke off inside a JSON document: {body[-100:].decode('utf-8', 'replace')!r}"
             ) from None

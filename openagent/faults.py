@@ -37,9 +37,12 @@ _OVERFLOW = re.compile(
     r"exceed_context_size|context_length_exceeded|maximum context length|prompt is too long|prompt exceeds max length"
     r"|exceeds? (the )?(available |model'?s? |maximum )?context|tokens in request more than max tokens allowed"
     r"|context (window|size|length)[^.]{0,40}(exceed|overflow|too)|exceed context limit|input (is )?too long"
-    r"|input[^.]{0,60}exceeds?[^.]{0,40}(token|context)[^.]{0,20}limit",
+    r"|input[^.]{0,60}exceeds?[^.]{0,40}(token|context)[^.]{0,20}(limit|allowed)"
+    r"|context the overflows|greater than the context length"  # LM Studio
+    r"|inputs` tokens \+ `max_new_tokens` must be",  # TGI
     re.IGNORECASE,
 )
+_OUTPUT_LIMIT = re.compile(r"max_(completion_|output_)?tokens\W[^.]{0,40}is too large", re.IGNORECASE)  # vLLM
 _HINTS = {
     401: "check api_key",
     403: "check api_key and what it may do",
@@ -58,8 +61,8 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, *, url: st
             status=status,
             body=text[:MAX_BODY_CHARS],
         )
-    message = _message(_parsed(text)) or _snippet(text) or "(no text)"
-    return _error(message, status, headers, text)
+    said = _parsed(text)
+    return _error(_message(said) or _snippet(text) or "(no text)", status, headers, text, _object(said))
 
 
 def from_payload(error: Any, headers: Mapping[str, str], *, whole: Any = None) -> APIError:
@@ -69,7 +72,7 @@ def from_payload(error: Any, headers: Mapping[str, str], *, whole: Any = None) -
     kind = said.get("type")
     if isinstance(kind, str) and kind and kind != "error" and not message.startswith(kind):
         message = f"{kind}: {message}"
-    return _error(message, _status(said), headers, codec.dump(whole if whole is not None else error))
+    return _error(message, _status(said), headers, _json(error if whole is None else whole), said)
 
 
 def not_an_answer(status: int, headers: Mapping[str, str], body: bytes) -> InvalidResponseError:
@@ -104,19 +107,25 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     return headers.get("x-request-id") or headers.get("request-id")
 
 
-def _error(message: str, status: int | None, headers: Mapping[str, str], body: str) -> APIError:
-    overflow = status in (None, 400, 413, 422, 500) and _OVERFLOW.search(message)
+def _error(
+    message: str, status: int | None, headers: Mapping[str, str], body: str, said: Mapping[str, Any]
+) -> APIError:
+    overflow = status in (None, 400, 413, 422, 500) and _is_overflow(f"{message} {said.get('code')} {said.get('type')}")
     asked = headers.get("x-should-retry", "").lower()
     retryable = asked == "true" if asked in ("true", "false") else status in RETRYABLE_STATUSES
     hint = f" ({_HINTS[status]})" if status in _HINTS else ""
     return (ContextOverflowError if overflow else APIError)(
-        f"API error{'' if status is None else f' {status}'}: {message}{hint}",
+        f"API error{'' if status is None else f' {status}'}: {message[:MAX_BODY_CHARS]}{hint}",
         retryable=retryable and not overflow,
         status=status,
         body=body[:MAX_BODY_CHARS],
         request_id=request_id(headers),
         retry_after=retry_after(headers),
     )
+
+
+def _is_overflow(words: str) -> bool:
+    return bool(_OVERFLOW.search(words)) and not _OUTPUT_LIMIT.search(words)
 
 
 def _parsed(text: str) -> Any:
@@ -126,17 +135,32 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _message(said: Any) -> str:
+def _json(payload: Any) -> str:
+    try:
+        return codec.dump(payload)
+    except ValueError:  # nested as deeply as could be read, but not written
+        return ""
+
+
+def _object(said: Any) -> dict[str, Any]:
+    """The error object of an error body, where there is one."""
+    if isinstance(said, list) and said:
+        said = said[0]
+    if isinstance(said, dict) and isinstance(said.get("error"), dict):
+        said = said["error"]
+    return said if isinstance(said, dict) else {}
+
+
+def _message(said: Any, depth: int = 8) -> str:
     """The words in an error body, wherever this server puts them."""
     if isinstance(said, str):
         return said.strip()
-    if isinstance(said, list):
-        return next((message for item in said if (message := _message(item))), "")
-    if not isinstance(said, dict):
-        return ""
-    for key in ("error", "message", "detail", "msg", "errors", "error_message", "type"):
-        if message := _message(said.get(key)):
-            return message
+    if depth and isinstance(said, list):
+        return next((message for item in said if (message := _message(item, depth - 1))), "")
+    if depth and isinstance(said, dict):
+        for key in ("error", "message", "detail", "msg", "errors", "error_message", "type"):
+            if message := _message(said.get(key), depth - 1):
+                return message
     return ""
 
 

@@ -38,21 +38,26 @@ def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
 def with_result(messages: Sequence[Message], result: ToolResultBlock) -> list[Message]:
     """A copy with the result of an open call in its place: results stand in the order of their calls."""
     turn = next(index for index in range(len(messages) - 1, -1, -1) if messages[index].calls)
-    order = {call.id: place for place, call in reversed(list(enumerate(messages[turn].calls)))}
     copy = list(messages)
-    place = len(copy)
-    while place > turn + 1 and order.get(copy[place - 1].results[0].tool_use_id, -1) > order[result.tool_use_id]:
-        place -= 1
-    copy.insert(place, Message("tool", [result]))
+    _insert(result, copy, turn)
     return copy
 
 
+def _insert(result: ToolResultBlock, messages: list[Message], turn: int) -> None:
+    """Put the result in its place behind the turn, the last one; nothing but results follows it."""
+    order = {call.id: place for place, call in reversed(list(enumerate(messages[turn].calls)))}
+    place = len(messages)
+    while place > turn + 1 and order.get(messages[place - 1].results[0].tool_use_id, -1) > order[result.tool_use_id]:
+        place -= 1
+    messages.insert(place, Message("tool", [result]))
+
+
 def answered(messages: Sequence[Message]) -> list[Message]:
-    """A copy in which every call has its result right after its turn; what had none has an error."""
+    """A copy in which every call has its result right behind its turn; what had none has an error."""
     copy: list[Message] = []
     index = 0
     while index < len(messages):
-        turn = messages[index]
+        turn, place = messages[index], len(copy)
         copy.append(turn)
         index += 1
         if turn.role != "assistant" or not turn.calls:
@@ -62,9 +67,15 @@ def answered(messages: Sequence[Message]) -> list[Message]:
             given.update(result.tool_use_id for result in messages[index].results)
             copy.append(messages[index])
             index += 1
-        missing = [call.id for call in turn.calls if call.id not in given]
-        copy += [Message.tool_result(call_id, NOT_ANSWERED, is_error=True) for call_id in missing]
+        for call in turn.calls:
+            if call.id not in given:
+                _insert(_unanswered(call), copy, place)
     return copy
+
+
+def _unanswered(call: ToolUseBlock) -> ToolResultBlock:
+    content = {"error": f"not run: {call.error}"} if call.error else NOT_ANSWERED
+    return ToolResultBlock(call.id, content, is_error=True)
 
 
 def sendable(messages: Sequence[Message]) -> list[Message]:
@@ -97,7 +108,7 @@ def _without_results(message: Message) -> list[Message]:
     """The message without results, as a list of one; of none if nothing is left."""
     rest = [block for block in message.content if not isinstance(block, ToolResultBlock)]
     if not any(not isinstance(block, TextBlock) or block.text for block in rest):
-        return []
+        return [message] if message.provider_state and not message.content else []
     if len(rest) == len(message.content):
         return [message]
     return [Message("user" if message.role == "tool" else message.role, [*rest])]

@@ -12,18 +12,20 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import unicodedata
+import re
 
 from .errors import ConfigError
 
 MAX_IMAGE_BYTES = 20_000_000
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def checked_url(url: object) -> str:
     """The URL if an image may be sent by it: ``http(s)://`` as it is, ``data:`` with its true type."""
     if not isinstance(url, str) or not url:
         raise ConfigError(f"an image needs a URL, not {_shown(url)}")
-    if any(unicodedata.category(character) == "Cc" for character in url[:4096]):
+    if _CONTROL.search(url):
         raise ConfigError(f"image URL {_shown(url)} holds a control character")
     if url.startswith("data:"):
         return _checked_data_uri(url)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -59,8 +60,7 @@ SIZE_REACHED = (
 class Exchange:
     """One prompt and all its rounds, over the history of a client.
 
-    ``run`` is the exchange; the attributes say how far it has come. ``partial`` holds the text heard of
-    a turn that was interrupted.
+    ``run`` is the exchange; the attributes say how far it has come.
     """
 
     def __init__(
@@ -76,18 +76,23 @@ class Exchange:
         self.is_auto = options.auto_execute_tools
         self.finish_reason: FinishReason | None = None
         self.usage: Usage | None = None
-        self.partial: list[ContentBlock] = []
         self.reasoning: list[str] = []
         self._adapter = adapter
         self._options = options
         self._tools = tools
         self._interrupt = interrupt
+        self._is_speaking = False  # a turn has begun and has not ended
         self._rounds = 0
         self._tool_rounds = 0
         self._calls = 0
         self._result_chars = 0
         self._pauses = 0
         self._in_hand: ToolResultBlock | None = None  # what a call is answered with if the round ends now
+
+    @property
+    def partial(self) -> list[ContentBlock]:
+        """The text heard of a turn that has not ended."""
+        return self._adapter.heard if self._is_speaking else []
 
     def run(self) -> Generator[Event, None, None]:
         """The events of all rounds; the last is ``RunFinished``, unless an error is raised."""
@@ -116,12 +121,13 @@ class Exchange:
     def _turn(self, instruction: str | None, *, include_tools: bool) -> Generator[Event, None, TurnFinished | None]:
         """Yields the events of one turn and returns the turn; None if it was interrupted."""
         self._rounds += 1
+        self._is_speaking = True
         self.finish_reason = None
         turn: TurnFinished | None = None
         try:
             for event in self._adapter.execute_round(instruction, include_tools):
                 if isinstance(event, TurnFinished):
-                    turn = event
+                    turn, self._is_speaking = event, False
                 elif self._interrupt.is_set():
                     continue  # what was read together with the interrupt is not told
                 elif isinstance(event, ReasoningDelta):
@@ -135,11 +141,8 @@ class Exchange:
             if turn is not None:
                 self.finish_reason = turn.finish_reason
                 self._keep(turn, [])
-            else:
-                self.partial = self._adapter.heard
             raise
         if turn is None:
-            self.partial = self._adapter.heard
             return None
         self.finish_reason = turn.finish_reason
         if turn.usage is not None:
@@ -211,7 +214,7 @@ class Exchange:
         if text is not None:
             self._in_hand = failure(call, text)
         else:
-            before = PreToolUseEvent(call.name, call.input, call.id, history)
+            before = PreToolUseEvent(call.name, _copied(call.input), call.id, history)
             before, block = ask(self._options.hooks.pre_tool_use, before, action="modify_input", changes="tool_input")
             call = replace(call, input=before.tool_input)
             self._in_hand = _blocked(call, block.reason) if block else None
@@ -258,7 +261,7 @@ class Exchange:
     def _keep(self, turn: TurnFinished, results: list[ToolResultBlock]) -> None:
         """The turn enters the history, with its results, in one step; in auto mode no call stays open."""
         message = turn.message
-        if not message.content:
+        if not message.content and not message.provider_state:
             return
         if self.is_auto:
             missing = message.calls[len(results) :]
@@ -268,6 +271,14 @@ class Exchange:
 
 def _messages(results: list[ToolResultBlock]) -> list[Message]:
     return [Message("tool", [result]) for result in results]
+
+
+def _copied(input: dict[str, Any]) -> dict[str, Any]:
+    """A copy for hooks and tools, who may edit it: the history keeps what the model said."""
+    try:
+        return deepcopy(input)
+    except RecursionError:  # nested hundreds of levels deep
+        return input
 
 
 def _blocked(call: ToolUseBlock, reason: str) -> ToolResultBlock:

@@ -98,11 +98,11 @@ _KINDS: dict[str, type[Any]] = {
     "tool_result": ToolResultBlock,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("url", "detail"),
-    "tool_use": ("id", "name", "input"),
-    "tool_result": ("tool_use_id", "content"),
+_FIELDS: dict[str, dict[str, type[Any]]] = {
+    "text": {"text": str},
+    "image": {"url": str, "detail": str},
+    "tool_use": {"id": str, "name": str, "input": dict},
+    "tool_result": {"tool_use_id": str, "content": object},
 }
 _OPTIONAL = ("raw_arguments", "error", "is_error", "provider_state")
 
@@ -117,8 +117,11 @@ def block_to_dict(block: ContentBlock) -> dict[str, Any]:
 def block_from_dict(source: Mapping[str, Any]) -> ContentBlock:
     """The block of such a dict; ``ConfigError`` if it is none. Unknown keys are ignored."""
     kind = source.get("type") if isinstance(source, Mapping) else None
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ConfigError(f"content block {source!r:.100} has no known type (one of {', '.join(_KINDS)})")
+    for name, wanted_type in _FIELDS[kind].items():
+        if not isinstance(source.get(name, wanted_type()), wanted_type):
+            raise ConfigError(f"content block {source!r:.100}: {name} must be a {wanted_type.__name__}")
     wanted = [name for name in (*_FIELDS[kind], *_OPTIONAL) if name in source and name in _KINDS[kind].__slots__]
     try:
         block: ContentBlock = _KINDS[kind](**{name: source[name] for name in wanted})

@@ -88,6 +88,7 @@ class AgentOptions:
         self.__dict__["_as_given"] = given
         for name, value in (_resolved(given) | _normalised(given)).items():
             object.__setattr__(self, name, value)
+        _check_switches(self)
         _check_sampling(self)
         _check_limits(self)
         _check_network(self)
@@ -96,12 +97,13 @@ class AgentOptions:
         """A copy with these settings changed.
 
         A new provider brings its own address and protocol, and a key, headers and a certificate never
-        follow to another host: give them again.
+        follow to another host: give them again. What the environment said is kept.
         """
         unknown = changes.keys() - self._given.keys()
         if unknown:
             raise ConfigError(f"there is no setting {sorted(unknown)[0]!r}; see AgentOptions")
-        given = self._given | {"tools": self.tools} | changes
+        found = {name: getattr(self, name) for name in ("model", "base_url", "protocol", "tools")}
+        given = self._given | found | {"api_key": self.api_key or ""} | changes
         if "provider" in changes:
             given |= {name: "" for name in ("base_url", "protocol") if name not in changes}
         if origin(_resolved(given)["base_url"]) != origin(self.base_url):
@@ -138,6 +140,9 @@ class AgentOptions:
         for name in ("proxies", "cert", "extra_body"):  # may hold passwords
             if name in shown:
                 shown[name] = "***"
+        address, mark, _ = shown.get("base_url", "").partition("?")
+        if mark:  # a query may hold a key
+            shown["base_url"] = f"{address}?***"
         return f"AgentOptions({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
@@ -195,18 +200,19 @@ def _normalised(given: Mapping[str, Any]) -> dict[str, Any]:
     tools = given["tools"]
     if isinstance(tools, (str, Mapping)) or not isinstance(tools, Iterable):
         raise ConfigError(f"tools {tools!r:.100} must be a list of tools")
-    stop = given["stop"]
-    hooks = given["hooks"] or Hooks()
-    if not isinstance(hooks, Hooks):
-        raise ConfigError(f"hooks {hooks!r:.100} must be Hooks(...)")
+    stop, hooks, extra_body = given["stop"] or (), given["hooks"], given["extra_body"] or {}
+    is_right = isinstance(stop, (str, list, tuple)) and all(isinstance(text, str) and text for text in stop)
+    _check(is_right, "stop", stop, "a text or texts, none empty")
+    _check(hooks is None or isinstance(hooks, Hooks), "hooks", hooks, "Hooks(...)")
+    _check(isinstance(extra_body, Mapping), "extra_body", extra_body, "a dict")
     made = tuple(as_tool(tool) for tool in tools)
     by_name(made)
     return {
         "tools": made,
-        "hooks": hooks,
-        "stop": (stop,) if isinstance(stop, str) and stop else tuple(stop or ()),
+        "hooks": Hooks() if hooks is None else hooks,
+        "stop": (stop,) if isinstance(stop, str) else tuple(stop),
         "headers": _headers(given["headers"]),
-        "extra_body": dict(given["extra_body"] or {}),
+        "extra_body": dict(extra_body),
         "timeout": tuple(given["timeout"]) if isinstance(given["timeout"], (list, tuple)) else given["timeout"],
     }
 
@@ -261,7 +267,6 @@ def _check_sampling(options: AgentOptions) -> None:
         is_right = value is None or (type(value) is int and (least is None or value >= least))
         _check(is_right, name, value, rule)
     _check(isinstance(options.system_prompt, str), "system_prompt", options.system_prompt, "a text")
-    _check(all(isinstance(s, str) and s for s in options.stop), "stop", options.stop, "a text or texts, none empty")
     form = options.response_format
     _check(form in (None, "json") or isinstance(form, Mapping), "response_format", form, '"json" or a JSON Schema')
     effort = options.reasoning_effort
@@ -273,10 +278,16 @@ def _check_sampling(options: AgentOptions) -> None:
     )
     _check(options.empty_content in ("", None, "omit"), "empty_content", options.empty_content, '"", None or "omit"')
     choice = options.tool_choice
-    is_known = (
-        choice in (None, "auto", "none") or (choice == "required" and options.tools) or choice in options.registry
-    )
-    _check(bool(is_known), "tool_choice", choice, '"auto", "none", "required" (with tools) or the name of a tool')
+    choices = ("auto", "none", *(["required"] if options.tools else ()), *options.registry)
+    is_known = choice is None or choice in choices
+    _check(is_known, "tool_choice", choice, '"auto", "none", "required" (with tools) or the name of a tool')
+
+
+def _check_switches(options: AgentOptions) -> None:
+    for name, usual in _DEFAULTS.items():
+        value = getattr(options, name)
+        if isinstance(usual, bool) or (name == "parallel_tool_calls" and value is not None):
+            _check(isinstance(value, bool), name, value, "True or False")
 
 
 def _check_limits(options: AgentOptions) -> None:
@@ -289,10 +300,16 @@ def _check_limits(options: AgentOptions) -> None:
 
 
 def _check_network(options: AgentOptions) -> None:
-    waits = options.timeout if isinstance(options.timeout, tuple) else (options.timeout,)
-    is_right = len(waits) in (1, 2) and all(_is_number(wait) and wait > 0 for wait in waits)
+    waits = options.timeout if isinstance(options.timeout, tuple) else (options.timeout,) * 2
+    is_right = len(waits) == 2 and all(_is_number(wait) and wait > 0 for wait in waits)
     _check(is_right, "timeout", options.timeout, "seconds above 0, or a pair (connect, read)")
     deadline = options.deadline
     _check(deadline is None or (_is_number(deadline) and deadline > 0), "deadline", deadline, "seconds above 0")
+    proxies, verify, cert = options.proxies, options.verify, options.cert
+    if not (proxies is None or isinstance(proxies, (str, Mapping))):  # not shown: it may hold a password
+        raise ConfigError(f"proxies must be a URL or a dict of URLs, not {type(proxies).__name__}")
+    _check(verify is None or isinstance(verify, (bool, str)), "verify", verify, "a bool or the path of a CA bundle")
+    is_pair = isinstance(cert, tuple) and [type(part) for part in cert] == [str, str]
+    _check(cert is None or isinstance(cert, str) or is_pair, "cert", cert, "a path, or a pair (certificate, key)")
     if options.api_key is not None and not is_header_value(options.api_key):
         raise ConfigError("api_key cannot be sent as an HTTP header: it holds blanks at its ends or odd characters")

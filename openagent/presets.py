@@ -61,7 +61,7 @@ def key_variable(base_url: str) -> str:
 
 def server_title(base_url: str) -> str:
     """The server that usually listens at this local address; empty if none does."""
-    return next((known.title for known in PRESETS.values() if known.title and known.base_url == base_url), "")
+    return next((known.title for known in PRESETS.values() if base_url and known.base_url == base_url), "")
 
 
 def canonical_base_url(text: str) -> str:

@@ -22,6 +22,7 @@ LIMIT = 1000
 DEPTH = 50
 """How deep containers are read; what lies below is told by its text."""
 _BYTES_SHOWN = 3000
+_INT_BITS = 10_000  # Python writes no more than some 14,000 bits as decimal digits
 
 
 def readable(value: Any) -> Any:
@@ -44,7 +45,7 @@ def _read(value: Any, around: tuple[int, ...]) -> Any:
         if isinstance(value, str):
             return mend(str.__str__(value))
         if isinstance(value, int):
-            return int(value)
+            return int(value) if value.bit_length() < _INT_BITS else hex(value)
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else str(float(value)).replace("nan", "NaN")
         if id(value) in around or len(around) > DEPTH:

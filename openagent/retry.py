@@ -16,14 +16,15 @@ from .errors import AgentError, ConfigError
 
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 LONGEST_RETRY_AFTER = 120.0
+ONE_DAY = 86_400
 
 
 @dataclass(frozen=True)
 class RetryConfig:
     """How often and how patiently: ``max_attempts`` counts all tries, delays are seconds.
 
-    The delay before try k+1 is random between 0 and ``initial_delay * multiplier**k``, never more
-    than ``max_delay``.
+    The delay after failure k is random between 0 and ``initial_delay * multiplier**(k - 1)``, never
+    more than ``max_delay``.
     """
 
     max_attempts: int = 6
@@ -32,13 +33,12 @@ class RetryConfig:
     multiplier: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise ConfigError(f"max_attempts {self.max_attempts!r} must be 1 or more")
-        for name in ("initial_delay", "max_delay"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"{name} {getattr(self, name)!r} must be 0 seconds or more")
-        if not self.multiplier >= 1:
-            raise ConfigError(f"multiplier {self.multiplier!r} must be 1 or more")
+        if type(self.max_attempts) is not int or self.max_attempts < 1:
+            raise ConfigError(f"max_attempts {self.max_attempts!r} must be a whole number, 1 or more")
+        for name, least, most in (("initial_delay", 0, ONE_DAY), ("max_delay", 0, ONE_DAY), ("multiplier", 1, 1000)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not least <= value <= most:
+                raise ConfigError(f"{name} {value!r} must be a number from {least} to {most}")
 
     def delay(self, failures: int, *, chance: Callable[[], float] = random.random) -> float:
         """Seconds to wait after so many failures."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import logging
 import re
 import traceback
@@ -278,6 +279,9 @@ def run(tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = ()) -> Too
         return failure(call, text or "")
     try:
         result = tool.execute(without_nulls(tool.input_schema, call.input))
+        if inspect.iscoroutine(result):
+            result.close()
+            raise ToolError("the tool returned a coroutine, and openagent awaits nothing")
         content = readable(first_items(result) if isinstance(result, Iterator) else result)
     except ToolError as exc:
         return failure(call, text_of(exc))

@@ -25,7 +25,7 @@ from openagent.testing import ScriptedServer, raw
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
-PROTOCOLS = ("openai_chat",)
+PROTOCOLS = ("openai_chat", "openai_responses", "anthropic")
 CASES = [case for case in CASES if case["protocol"] in PROTOCOLS]
 ERRORS = {
     "stream_interrupted": StreamInterruptedError,

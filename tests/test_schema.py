@@ -10,6 +10,7 @@ from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar, Union
 from uuid import UUID
 
@@ -414,6 +415,12 @@ NAMED: list[tuple[Any, dict[str, Any], dict[str, Any], list[tuple[Any, Any]], li
 CASES = [(kind, schema, {}, values, faults) for kind, schema, values, faults in TYPES] + NAMED
 
 
+Json = Union[str, None, typing.List["Json"]]  # noqa: UP006
+
+
+def nested(x: Json): ...
+
+
 def taking(kind: Any) -> Any:
     """A function with one parameter x of this type."""
 
@@ -461,6 +468,68 @@ def test_convert_gives_the_value_or_the_path_to_what_is_wrong():
     with pytest.raises(ValueError) as caught:
         convert([{"x": 1}, {"x": "a"}], list[Point])
     assert str(caught.value) == '[1].x: expected a number, got "a"'
+
+
+def test_an_alias_may_contain_itself():
+    signature = function_schema(nested)
+    assert list(signature.schema["$defs"]) == ["Json"]
+    assert check(signature.schema, {"x": ["a", [None, ["b"]]]}) is None
+    assert check(signature.schema, {"x": ["a", [None, [5]]]}) == "x[1][1][0]: expected string or null or array, got 5"
+    assert signature.bind({"x": ["a", [None, ["b"]]]}) == ((), {"x": ["a", [None, ["b"]]]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (int, "1", 'value: expected an integer, got "1"'),
+        (float, True, "value: expected a number, got true"),
+        (float, 10**400, "value: expected a number, got 1" + "0" * 76 + "..."),
+        (str, 1, "value: expected a text, got 1"),
+        (date, 1, 'value: expected a date such as "2025-01-31", got 1'),
+        (Decimal, None, "value: expected a decimal number, got null"),
+        (list[int], "ab", 'value: expected an array, got "ab"'),
+        (tuple[int, str], [1], "value: expected an array of 2 items, got [1]"),
+        (dict, [], "value: expected an object, got []"),
+        (Point, [], "value: expected an object, got []"),
+        (Point, {}, "value: expected an object with 'x', got {}"),
+        (Point, {"x": 1, "z": 1}, 'value: expected none but the keys x, y, got "z"'),
+        (Color, "q", 'value: expected one of "r", "b", got "q"'),
+        (Point | Pair, "q", 'value: expected an object, got "q"'),
+        (Optional[list[Point]], [{"x": "a"}], '[0].x: expected a number, got "a"'),
+        (int | None, "a", 'value: expected an integer or null, got "a"'),
+        (Struct, {"a": "b"}, 'value: expected a valid Struct (Expected `int`, got `str` - at `$.a`), got {"a": "b"}'),
+    ],
+)
+def test_convert_is_as_strict_as_the_schema(kind, value, text):
+    with pytest.raises(Mismatch) as caught:
+        convert(value, kind)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (complex, "type complex has no form in JSON"),
+        (abc.Callable[[int], int], "type collections.abc.Callable[[int], int] has no form in JSON"),
+        (Literal[b"a"], "choice b'a' has no form in JSON: its value must be a text, a number, a bool or None"),
+        (Annotated[str, SimpleNamespace(pattern="(")], "pattern '(' is no regular expression"),
+        (list["Nowhere"], "which cannot be resolved: name 'Nowhere' is not defined"),  # noqa: F821
+    ],
+)
+def test_a_type_without_a_form_in_json_is_refused(kind, text):
+    with pytest.raises(ConfigError) as caught:
+        type_schema(kind)
+    assert text in str(caught.value)
+
+
+def test_notes_of_other_libraries_are_understood():
+    pydantic = pytest.importorskip("pydantic")
+    extensions = pytest.importorskip("typing_extensions")
+    assert type_schema(Annotated[str, pydantic.Field(description="d", min_length=1), Color, object()]) == STR | {
+        "minLength": 1,
+        "description": "d",
+    }
+    assert type_schema(Annotated[int, extensions.Doc("d")]) == INT | {"description": "d"}
 
 
 def test_two_classes_of_one_name_get_two_definitions():
@@ -672,7 +741,7 @@ def test_partials_classes_and_callable_objects_are_functions_too():
 
     assert function_schema(Adder()).schema["required"] == ["a"]
     assert function_schema(wrapped).schema["required"] == ["a", "b"]
-    assert function_schema(functools.partial(add, b=1)).schema["required"] == ["a"]
+    assert list(function_schema(functools.partial(add, b=1)).schema["properties"]) == ["a"]
     assert function_schema(Point).schema["required"] == ["x"]
 
 

@@ -138,12 +138,16 @@ class WireAdapter(ProviderAdapter):
         for name, value in self.options.headers.items():
             headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
             headers[name] = value
-        merged = {**body, **self.options.extra_body}
-        try:
-            text = codec.dump(merged)
-        except (TypeError, ValueError) as exc:
-            raise ConfigError(f"the request cannot be written as JSON: {exc}") from exc
+        text = written({**body, **self.options.extra_body})
         return Request(endpoint(self.options.base_url, path), headers, text.encode())
+
+
+def written(value: Any) -> str:
+    """A part of a request as JSON text; ``ConfigError`` if a value of the user's has none."""
+    try:
+        return codec.dump(value)
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(f"the request cannot be written as JSON: {exc}") from exc
 
 
 def check_extra_body(options: AgentOptions) -> None:
@@ -173,13 +177,13 @@ def unsealed(provider: str, message: Message) -> dict[str, Any]:
 
 
 def _fingerprint(content: Sequence[ContentBlock]) -> str:
-    text = codec.dump([block_to_dict(block) for block in content])
+    text = written([block_to_dict(block) for block in content])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def result_text(result: ToolResultBlock, *, mark_error: bool = True) -> str:
     """The result as text: a text as it is, other values as JSON; an error legible where no flag says it."""
-    text = result.content if isinstance(result.content, str) else codec.dump(result.content)
+    text = result.content if isinstance(result.content, str) else written(result.content)
     if result.is_error and mark_error and isinstance(result.content, str) and not text.lower().startswith("error"):
         return f"Error: {text}"
     return text

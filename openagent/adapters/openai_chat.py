@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from .. import codec
 from ..errors import ConfigError
 from ..messages import ImageBlock, Message, TextBlock, ToolUseBlock
 from ..options import AgentOptions
-from . import Request, WireAdapter, check_extra_body, result_text, unsealed
+from . import Request, WireAdapter, check_extra_body, result_text, unsealed, written
 from .openai_chat_turn import ChatTurn
 
 _PATH = "/chat/completions"
@@ -80,14 +79,15 @@ class OpenAIChat(WireAdapter):
             yield {"role": "tool", "tool_call_id": result.tool_use_id, "content": result_text(result)}
         if message.calls:
             yield self._turn_with_calls(message)
-        elif message.role == "assistant":
-            yield self._with_state({"role": "assistant", "content": message.text}, message)
+        elif message.role == "assistant" and message.content:  # else it says something to another provider only
+            yield self._with_state({"role": "assistant", "content": _text(message)}, message)
         elif len(message.results) < len(message.content):
             yield {"role": message.role, "content": _content(message)}
 
     def _turn_with_calls(self, message: Message) -> dict[str, Any]:
-        turn: dict[str, Any] = {"role": "assistant", "content": message.text or self.options.empty_content}
-        if turn["content"] == "omit" and not message.text:
+        text = _text(message)
+        turn: dict[str, Any] = {"role": "assistant", "content": text or self.options.empty_content}
+        if self.options.empty_content == "omit" and not text:
             del turn["content"]
         turn["tool_calls"] = [_call(call, self.provider) for call in message.calls]
         return self._with_state(turn, message)
@@ -97,24 +97,26 @@ class OpenAIChat(WireAdapter):
         thinking = state.pop("thinking", None)
         if thinking is not None:  # Mistral wants the parts back as it sent them
             parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thinking}]}]
-            text = [{"type": "text", "text": message.text}] if message.text else []
-            turn["content"] = parts + text
+            turn["content"] = parts + ([{"type": "text", "text": turn["content"]}] if message.text else [])
         return turn | state
 
 
 def _call(call: ToolUseBlock, provider: str) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": codec.dump(call.input)}
+    function = {"name": call.name, "arguments": written(call.input)}
     state = call.provider_state or {}
     if state.get("provider") != provider:
         return {"id": call.id, "type": "function", "function": function}
-    # Gemini's endpoint refuses a call that comes back without its extra_content
     extras = {name: value for name, value in state.items() if name not in ("provider", "function")}
     return {"id": call.id, "type": "function", "function": {**state.get("function", {}), **function}, **extras}
 
 
+def _text(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, TextBlock))
+
+
 def _content(message: Message) -> str | list[dict[str, Any]]:
     if not any(isinstance(block, ImageBlock) for block in message.content):
-        return "\n".join(block.text for block in message.content if isinstance(block, TextBlock))
+        return _text(message)
     parts: list[dict[str, Any]] = []
     for block in message.content:
         if isinstance(block, ImageBlock):

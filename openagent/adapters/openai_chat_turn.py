@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import codec, faults
-from ..assembly import Call, Place
+from ..assembly import Place
 from ..decoding import TurnDecoder
 from ..messages import FinishReason, Message, Usage
 from . import sealed
@@ -20,6 +20,7 @@ from . import sealed
 _FINISH = {"function_call": "tool_calls"}
 _KNOWN_FINISH = ("stop", "length", "tool_calls", "content_filter")
 _CALL_MEMBERS = ("index", "id", "type", "function")
+_FUNCTION_MEMBERS = ("name", "arguments")
 _TEXT: Place = (0,)
 
 
@@ -46,14 +47,12 @@ class ChatTurn(TurnDecoder):
             choice = {}
         delta = choice.get("delta")
         if not isinstance(delta, dict):
-            delta = choice.get("message")  # some gateways answer a stream with a whole message
-            if not isinstance(delta, dict):
-                delta = {}
+            delta = _whole(choice.get("message"))  # a document, or a gateway that answers a stream like one
         error = payload.get("error") or choice.get("error")
         if error and not _says_something(delta):
             raise faults.from_payload(error, self.headers, whole=payload)
         if answer.id is None and payload.get("id"):
-            answer.id, answer.model = str(payload["id"]), payload.get("model")
+            answer.id, answer.model = str(payload["id"]), _text(payload.get("model")) or None
         if delta:
             self._hear(delta)
         if finish := choice.get("finish_reason"):
@@ -151,17 +150,15 @@ class ChatTurn(TurnDecoder):
     def _hear_call(self, fragment: dict[str, Any]) -> None:
         function = fragment.get("function")
         function = function if isinstance(function, dict) else {}
-        id = fragment.get("id")
-        id, name = ("" if id is None else str(id)), function.get("name") or ""
-        place = self._calls.place(fragment.get("index"), id, bool(name))
+        id, name = fragment.get("id"), _text(function.get("name"))
+        id = "" if id is None else str(id)
+        place = self._calls.place(fragment.get("index"), id, name)
         call = self.answer.call(place, id=id, name=name, arguments=_arguments(function.get("arguments")))
-        for member, value in fragment.items():
-            if member not in _CALL_MEMBERS and value is not None:
-                self._keep_member(call, member, value)
-
-    def _keep_member(self, call: Call, member: str, value: Any) -> None:
-        call.state["provider"] = self._provider
-        call.state[member] = value
+        extras = _unknown(fragment, _CALL_MEMBERS)
+        if inner := _unknown(function, _FUNCTION_MEMBERS):
+            extras["function"] = call.state.get("function", {}) | inner
+        if extras:
+            call.state |= {"provider": self._provider} | extras
 
     def _finish(self, raw: str) -> None:
         answer = self.answer
@@ -177,33 +174,39 @@ class _CallPlaces:
     """Which call a fragment belongs to, when servers omit or reuse ``index`` and ``id``.
 
     An explicit index is honoured. A new id opens a call only if a name comes with it; an id without a
-    name fills an open call that has none, else it is ignored. Neither index nor id: the call opened
-    last goes on.
+    name fills an open call that has none, else is ignored. Neither index nor id: the call opened last
+    goes on, unless another name comes.
     """
 
     def __init__(self) -> None:
         self._open: dict[int, Place] = {}  # the place that an index stands for now
         self._ids: dict[Place, str] = {}
+        self._names: dict[Place, str] = {}
         self._last: Place | None = None
         self._count = 0
 
-    def place(self, index: Any, id: str, has_name: bool) -> Place:
+    def place(self, index: Any, id: str, name: str) -> Place:
         """The place of the call that this fragment continues or opens."""
         if type(index) is not int:
             index = None
         current = self._last if index is None else self._open.get(index)
-        if current is None or (has_name and id and self._ids[current] not in ("", id)):
+        if current is None or self._is_another(current, index, id, name):
             known = [place for place, known_id in self._ids.items() if id and known_id == id] if index is None else []
             current = known[0] if known else self._opened(index)
-        if id and not self._ids[current]:
-            self._ids[current] = id
+        self._ids[current] = self._ids[current] or id
+        self._names[current] = self._names[current] or name
         self._last = current
         return current
+
+    def _is_another(self, place: Place, index: int | None, id: str, name: str) -> bool:
+        if id and self._ids[place]:
+            return name != "" and id != self._ids[place]
+        return index is None and "" not in (name, self._names[place]) and name != self._names[place]
 
     def _opened(self, index: int | None) -> Place:
         self._count += 1
         place: Place = (1, self._count if index is None else index, self._count)
-        self._ids[place] = ""
+        self._ids[place] = self._names[place] = ""
         if index is not None:
             self._open[index] = place
         return place
@@ -257,6 +260,23 @@ class ThinkTag:
         return (held, "") if self._place == "inside" else ("", held)
 
 
+def _whole(message: Any) -> dict[str, Any]:
+    """A whole message as a delta: its calls, which have no index, are told apart by their order."""
+    if not isinstance(message, dict) or not isinstance(message.get("tool_calls"), list):
+        return message if isinstance(message, dict) else {}
+    calls = [call for call in message["tool_calls"] if isinstance(call, dict)]
+    return message | {"tool_calls": [call | {"index": place} for place, call in enumerate(calls)]}
+
+
+def _unknown(members: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """What a server adds to a call; Gemini's endpoint refuses a call that comes back without it."""
+    return {name: value for name, value in members.items() if name not in known and value is not None}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _says_something(delta: Mapping[str, Any]) -> bool:
     content = delta.get("content")
     return bool(delta.get("tool_calls")) or (content.strip() != "" if isinstance(content, str) else bool(content))
@@ -273,7 +293,7 @@ def _joined(thinking: Any) -> str:
     if isinstance(thinking, str):
         return thinking
     parts = thinking if isinstance(thinking, list) else []
-    return "".join(part.get("text") or "" if isinstance(part, dict) else str(part) for part in parts)
+    return "".join(_text(part.get("text") if isinstance(part, dict) else part) for part in parts)
 
 
 def merged_details(details: list[dict[str, Any]]) -> list[dict[str, Any]]:

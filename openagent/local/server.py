@@ -75,10 +75,14 @@ class Server:
             "threads": usable_cores(at_most=4),
             "max_tokens": plan.max_tokens,
         }
-        self._log = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, **_APART
-        )
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process, see let_go)
+        try:
+            self._process: subprocess.Popen[str] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, **_APART
+            )
+        except OSError as error:
+            self._log.close()
+            raise ConfigError(f"the embedded server cannot be started: {error}") from error
         try:
             address = self._told(settings)
             if not address:
@@ -160,6 +164,7 @@ class Servers:
         """Start afresh in a forked child: these servers, and the lock as it was, are its parent's."""
         self._lock = threading.Lock()
         for server in self._running.values():
+            server.is_alive()  # asked here it is no: Popen notes that the process is not ours to wait for
             server.let_go()
         self._running = {}
 

@@ -18,8 +18,9 @@ class Doc(NamedTuple):
 
 def documented(thing: Any) -> Doc:
     """What the docstring of a function or class says; empty where there is none."""
-    text = inspect.getdoc(thing) if not isinstance(thing, type) else _own_doc(thing)
-    if not text:
+    text = inspect.cleandoc(vars(thing).get("__doc__") or "" if isinstance(thing, type) else thing.__doc__ or "")
+    written = isinstance(thing, type) and text.startswith(f"{thing.__name__}(")  # by dataclass, or NamedTuple
+    if not text or written:
         return Doc("", {})
     import docstring_parser
 
@@ -29,12 +30,6 @@ def documented(thing: Any) -> Doc:
         return Doc(text.strip(), {})
     params = {param.arg_name.lstrip("*"): _line(param.description) for param in parsed.params}
     return Doc((parsed.description or "").strip(), params)
-
-
-def _own_doc(kind: type) -> str:
-    """The class's own docstring; not an inherited one, nor that which dataclass and NamedTuple write."""
-    text = inspect.cleandoc(vars(kind).get("__doc__") or "")
-    return "" if text.startswith(f"{kind.__name__}(") else text
 
 
 def _line(text: str | None) -> str:

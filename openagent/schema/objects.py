@@ -11,7 +11,7 @@ import inspect
 import json
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -138,7 +138,7 @@ def _dataclass_fields(kind: Any) -> list[Field]:
 
 
 def _typed(fields: list[Field], kind: Any, origin: Any) -> list[Field]:
-    hints = class_hints(origin)
+    hints = class_hints(origin, [field.name for field in fields])
     texts = documented(origin).params
     arguments = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     typed = []
@@ -173,12 +173,12 @@ def substituted(hint: Any, arguments: Mapping[Any, Any]) -> Any:
     if isinstance(hint, typing.TypeVar):
         return arguments.get(hint, hint)
     free = getattr(hint, "__parameters__", ())
-    if not free or isinstance(hint, type) or not arguments:
+    if not free or not get_args(hint) or not arguments:
         return hint
     return hint[tuple(arguments.get(variable, Any) for variable in free)]
 
 
-def class_hints(kind: Any) -> dict[str, Any]:
+def class_hints(kind: Any, fields: Collection[str]) -> dict[str, Any]:
     """The types of a class's fields; ``ConfigError`` naming the one that cannot be resolved."""
     local = {kind.__name__: kind}
     try:
@@ -187,10 +187,15 @@ def class_hints(kind: Any) -> dict[str, Any]:
         pass
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
-        names = vars(sys.modules.get(base.__module__, object))
-        for name, annotation in vars(base).get("__annotations__", {}).items():
-            hints[name] = resolved(annotation, dict(names), local, f"field {name!r} of {kind.__name__}")
+        own = vars(base).get("__annotations__", {})
+        for name, annotation in ((name, own[name]) for name in own if name in fields):
+            hints[name] = resolved(annotation, names_around(base), local, f"field {name!r} of {kind.__name__}")
     return hints
+
+
+def names_around(kind: type) -> dict[str, Any]:
+    """What the module of a class calls things, and the class itself."""
+    return {**vars(sys.modules.get(kind.__module__, object)), kind.__name__: kind}
 
 
 def resolved(annotation: Any, names: dict[str, Any], local: dict[str, Any], place: str) -> Any:

@@ -38,9 +38,10 @@ def function_schema(function: Callable[..., Any]) -> Signature:
     if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
         raise ConfigError(f"function {name} is async: openagent is synchronous, give it a plain function")
     parameters = _parameters(function, name)
-    doc = documented(function if inspect.isroutine(function) else body)
+    doc = documented(function if inspect.isroutine(function) or isinstance(function, type) else body)
     walk = Walk(RULES)
-    fields = [_field(parameter, body, name, doc.params.get(parameter.name, "")) for parameter in parameters]
+    walk.names = {**getattr(body, "__globals__", {}), **_enclosed(body)}
+    fields = [_field(parameter, walk.names, name, doc.params.get(parameter.name, "")) for parameter in parameters]
     schema, read = object_of(fields, functools.partial(_shape, walk, name, fields))
     return Signature(doc.text, walk.rooted(schema), functools.partial(_bound, read, parameters))
 
@@ -77,6 +78,8 @@ def _parameters(function: Any, name: str) -> list[inspect.Parameter]:
         raise ConfigError(f"the signature of {name} cannot be read: {exc}") from exc
     if takes_self(function):
         parameters = parameters[1:]
+    if isinstance(function, functools.partial):  # what is set is no business of the model's, and may be a secret
+        parameters = [parameter for parameter in parameters if parameter.name not in function.keywords]
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ConfigError(
@@ -94,20 +97,19 @@ def takes_self(function: Any) -> bool:
     return first is not None and first.name in ("self", "cls") and first.annotation is MISSING
 
 
-def _field(parameter: inspect.Parameter, body: Any, function: str, text: str) -> Field:
-    place = f"parameter {parameter.name!r} of {function}"
-    names = dict(getattr(body, "__globals__", {}))
+def _field(parameter: inspect.Parameter, names: dict[str, Any], function: str, text: str) -> Field:
     kind = parameter.annotation
     if kind is not MISSING:
-        kind = resolved(kind, names, _enclosed(body), place)
+        kind = resolved(kind, names, {}, f"parameter {parameter.name!r} of {function}")
     return Field(parameter.name, kind, parameter.default, text=text)
 
 
 def _enclosed(body: Any) -> dict[str, Any]:
     """The names that a nested function sees of the functions around it."""
-    cells = zip(getattr(getattr(body, "__code__", None), "co_freevars", ()), body.__closure__ or (), strict=False)
-    found = {}
-    for name, cell in cells:
+    found: dict[str, Any] = {}
+    if not inspect.isfunction(body):
+        return found
+    for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=False):
         try:
             found[name] = cell.cell_contents
         except ValueError:  # not assigned yet

@@ -19,7 +19,7 @@ from .docs import documented
 from .foreign import known_to_msgspec, pydantic_model
 from .leaves import LEAVES, Mismatch, Schema, Shape
 from .notes import annotated
-from .objects import QUALIFIERS, fields_of, made, object_of, substituted
+from .objects import QUALIFIERS, fields_of, made, names_around, object_of, substituted
 from .walk import Rule, Walk
 
 
@@ -135,7 +135,9 @@ def _fields(walk: Walk, kind: Any) -> Shape | None:
     origin = get_origin(kind) or kind
 
     def build(_: str) -> Shape:
+        outer, walk.names = walk.names, names_around(origin)
         schema, read = object_of(fields, walk.shape)
+        walk.names = outer
         text = documented(origin).text
         return Shape({**schema, "description": text} if text else schema, made(origin, read))
 

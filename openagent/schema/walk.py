@@ -8,11 +8,13 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import typing
 from collections.abc import Callable
 from typing import Any, get_args, get_origin
 
 from ..errors import ConfigError
 from .leaves import LEAVES, Convert, Schema, Shape
+from .objects import resolved
 
 
 class Walk:
@@ -24,12 +26,15 @@ class Walk:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
+        self.names: dict[str, Any] = {}  # what the place of the type being walked calls things
         self.defs: dict[str, Schema] = {}
         self._names: dict[Any, str] = {}
         self._converts: dict[str, Convert] = {}
 
     def shape(self, kind: Any) -> Shape:
         """The shape of a type; ``ConfigError`` if JSON has no form of it."""
+        if isinstance(kind, (str, typing.ForwardRef)):
+            return self._referred(kind if isinstance(kind, str) else kind.__forward_arg__)
         kind = type(None) if kind is None else kind
         if hashable(kind) and kind in LEAVES:
             return LEAVES[kind]
@@ -37,6 +42,13 @@ class Walk:
             if (shape := rule(self, kind)) is not None:
                 return shape
         raise ConfigError(f"type {inspect.formatannotation(kind)} has no form in JSON")
+
+    def _referred(self, text: str) -> Shape:
+        """The shape of a type still given by its name: Python 3.10's list["Node"], an alias in itself."""
+        kind = resolved(text, self.names, {}, "a part")
+        if isinstance(kind, type) and not get_args(kind):
+            return self.shape(kind)
+        return self.named(typing.ForwardRef(text), lambda _: self.shape(kind))
 
     def named(self, kind: Any, build: Callable[[str], Shape]) -> Shape:
         """The shape that ``build`` makes under a name, kept in ``$defs`` and referred to."""
@@ -96,4 +108,4 @@ def name_of(kind: Any) -> str:
     """What a reader would call the type."""
     if get_args(kind):
         return f"{name_of(get_origin(kind))}[{', '.join(map(name_of, get_args(kind)))}]"
-    return getattr(kind, "__name__", None) or str(kind)
+    return getattr(kind, "__forward_arg__", None) or getattr(kind, "__name__", None) or str(kind)

@@ -1,0 +1,161 @@
+"""Ctrl-C: it comes out as KeyboardInterrupt, the history is whole, and the client can be used again."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from openagent import HookDecision, Hooks, Message, Tool, ToolUseBlock
+from openagent.testing import answer, call
+
+Q = Message.user("q")
+MAYBE = {"error": "interrupted while it ran: it may have had effects"}
+NOT_RUN = {"error": "not run: the exchange was interrupted before it"}
+CALLS = answer(calls=[call("look", id=id) for id in ("c1", "c2", "c3")])
+TURN = Message.assistant(*(ToolUseBlock(id, "look", {}) for id in ("c1", "c2", "c3")))
+
+
+def results(*contents):
+    ids = ("c1", "c2", "c3")
+    return [
+        Message.tool_result(id, content, is_error=content != "seen") for id, content in zip(ids, contents, strict=True)
+    ]
+
+
+def raising(error, at):
+    """A tool, or a hook, that raises when it is called for the so-manieth time."""
+    count = []
+
+    def run(_):
+        count.append(1)
+        if len(count) == at:
+            raise error
+        return "seen"
+
+    return run
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_ctrl_c_in_a_tool_comes_out_after_every_call_was_answered(serve, connect, error):
+    """hist-01, life-01, promise 1: never told to the model as an ordinary error."""
+    server = serve(CALLS, "fine")
+    client = connect(server, tools=[Tool("look", "", {}, raising(error, 2))], auto_execute_tools=True)
+    client.send("q")
+    with pytest.raises(error):
+        list(client.receive())
+    assert (list(client.receive()), len(server.requests)) == ([], 1)
+    assert client.history == [Q, TURN, *results("seen", MAYBE, NOT_RUN)]
+    assert client.ask("go on") == "fine"
+
+
+def allowing(hook):
+    return lambda event: hook(event) and HookDecision.continue_()
+
+
+@pytest.mark.parametrize(
+    ("point", "contents"),
+    [("pre_tool_use", ["seen", NOT_RUN, NOT_RUN]), ("post_tool_use", ["seen", "seen", NOT_RUN])],
+)
+def test_ctrl_c_in_a_hook_comes_out_after_every_call_was_answered(serve, connect, point, contents):
+    """hist-01, life-08: a tool that has run keeps its result."""
+    hooks = Hooks(**{point: [allowing(raising(KeyboardInterrupt, 2))]})
+    look = Tool("look", "", {}, lambda _: "seen")
+    client = connect(serve(CALLS, "fine"), tools=[look], hooks=hooks, auto_execute_tools=True)
+    client.send("q")
+    with pytest.raises(KeyboardInterrupt):
+        list(client.receive())
+    assert client.history == [Q, TURN, *results(*contents)]
+    assert client.ask("go on") == "fine"
+
+
+def test_leaving_the_loop_between_two_calls_answers_the_rest(serve, connect):
+    """Promise 1, life-03: the caller walks away from events() and sends anew."""
+    client = connect(serve(CALLS, "fine"), tools=[Tool("look", "", {}, lambda _: "seen")], auto_execute_tools=True)
+    client.send("q")
+    names = [type(next(client.events())).__name__ for _ in range(5)]
+    assert names == ["CallAnnounced"] * 3 + ["CallStarted", "CallFinished"]
+    assert client.history == [Q]
+    assert client.ask("r") == "fine"
+    assert client.history[:5] == [Q, TURN, *results("seen", NOT_RUN, NOT_RUN)]
+
+
+# A real signal to a real process
+
+CHILD = """
+import json, sys, threading, time
+from openagent import Client, Tool
+from openagent.testing import ScriptedServer, answer, call
+
+def ready():
+    print("ready", flush=True)
+
+def slow(arguments):
+    ready()
+    time.sleep(30)
+
+SCRIPTS = {
+    "stream": [answer(chunk_text=["Hel", "lo"], finish="unspecified", done=False, hold=30)],
+    "headers": [lambda request: (ready(), time.sleep(30))],
+    "tool": [answer(calls=[call("slow", id="c1"), call("slow", id="c2")])],
+}
+where = sys.argv[1]
+server = ScriptedServer(*SCRIPTS[where], "fine")
+client = Client(model="m", base_url=server.url, tools=[Tool("slow", "", {}, slow)], auto_execute_tools=True)
+caught = False
+try:
+    for count, text in enumerate(client.stream("q")):
+        if count == 1:
+            threading.Timer(0.05, ready).start()  # by then the next read is blocked
+except KeyboardInterrupt:
+    caught = True
+said = {
+    "caught": caught,
+    "partial": [block.text for block in client.partial],
+    "history": [message.to_dict() for message in client.history],
+    "next": client.ask("go on"),
+    "complaints": server.complaints,
+}
+print(json.dumps(said), flush=True)
+"""
+
+SLOW = Message.assistant(ToolUseBlock("c1", "slow", {}), ToolUseBlock("c2", "slow", {}))
+KEPT = {
+    "stream": [Q],
+    "headers": [Q],
+    "tool": [Q, SLOW, *results(MAYBE, NOT_RUN, "")[:2]],
+}
+
+
+@pytest.mark.parametrize("where", KEPT)
+def test_a_real_ctrl_c_ends_what_is_going_on_at_once(where):
+    """Promises 1 and 4, hist-01, hist-09: a signal in mid-stream, before the headers, in a tool."""
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), where], stdout=subprocess.PIPE, text=True)
+    with child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGINT)
+            said, _ = child.communicate(timeout=15)  # the thirty seconds were not waited for
+        finally:
+            child.kill()
+    assert json.loads(said) == {
+        "caught": True,
+        "partial": ["Hello"] if where == "stream" else [],
+        "history": [message.to_dict() for message in KEPT[where]],
+        "next": "fine",
+        "complaints": [],
+    }
+
+
+def test_ctrl_c_in_the_callers_own_loop_body_is_no_different(serve, connect):
+    """hist-09: what was heard is in ``partial``, and nothing of it in the history."""
+    client = connect(serve(answer(chunk_text=["Hel", "lo"], hold=30), "fine"))
+    client.send("q")
+    with pytest.raises(KeyboardInterrupt):
+        for _ in client.receive():
+            raise KeyboardInterrupt
+    assert (client.partial[0].text[:3], client.history) == ("Hel", [Q])
+    assert client.ask("r") == "fine"
+    assert (client.partial, client.history) == ([], [Q, Message.user("r"), Message.assistant("fine")])
