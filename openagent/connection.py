@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from .chunked import EagerResponse
+
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
@@ -136,7 +138,9 @@ def _pool_classes(connections: Connections) -> dict[str, Any]:
     pools = {"http": (HTTPConnectionPool, HTTPConnection), "https": (HTTPSConnectionPool, HTTPSConnection)}
     made = {}
     for scheme, (pool, connection) in pools.items():
-        cuttable = type("CuttableConnection", (_Cuttable, connection), {"connections": connections})
+        cuttable = type(
+            "CuttableConnection", (_Cuttable, connection), {"connections": connections, "response_class": EagerResponse}
+        )
         made[scheme] = type("Pool", (pool,), {"ConnectionCls": cuttable})
     return made
 
@@ -154,10 +158,8 @@ class _Cuttable:
         me: Any = self
         try:
             return self._connected(me._dns_host, me.port, me.timeout, me.source_address, me.socket_options)
-        except socket.gaierror as exc:
-            raise NameResolutionError(me.host, me, exc) from exc
-        except UnicodeError as exc:
-            raise NewConnectionError(me, f"{me.host!r} is no host name: {exc}") from exc
+        except (socket.gaierror, UnicodeError) as exc:  # the latter of a label that is empty or too long
+            raise NameResolutionError(me.host, me, exc) from exc  # type: ignore[arg-type]
         except TimeoutError as exc:
             raise ConnectTimeoutError(me, f"no connection to {me.host} within {me.timeout} s") from exc
         except OSError as exc:
@@ -202,8 +204,8 @@ class _Cuttable:
     def request(self, *args: Any, **kwargs: Any) -> None:
         if self._duplicate is not None:
             self.connections.entered(self._duplicate, was_reused=self._has_sent)
-            self._has_sent = True
-        super().request(*args, **kwargs)  # type: ignore[misc]
+        super().request(*args, **kwargs)  # type: ignore[misc]  # connects, if it is not connected
+        self._has_sent = True
 
     def close(self) -> None:
         super().close()  # type: ignore[misc]

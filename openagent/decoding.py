@@ -144,6 +144,11 @@ class BodyDecoder:
             if not data:
                 return
         payload = self._payload(data)
+        if isinstance(payload, dict) and frame.event != "error":
+            self._has_framed = True
+            self._turn.payload(payload)
+            self.done = self._turn.done
+            return
         if frame.event == "error" and not (isinstance(payload, dict) and payload.get("error")):
             raise faults.from_payload(payload, self._turn.headers)
         if isinstance(payload, list) and payload and isinstance(payload[0], dict):

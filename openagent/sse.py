@@ -11,7 +11,6 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html (9.2.5, 9
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from .errors import InvalidResponseError
@@ -19,9 +18,6 @@ from .errors import InvalidResponseError
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
-# The end of a line and an empty line after it, whatever the line ends. The order of the alternatives
-# keeps CR LF one line end: neither half of it can be taken for a line of its own.
-_FRAME_END = re.compile(rb"\n(?:\r\n?|\n)|\r\n(?:\r\n?|\n)|\r\r\n?")
 
 
 class Frame(NamedTuple):
@@ -35,60 +31,67 @@ class Framer:
     """Cuts a body into frames. Feed it what arrives; ask for the ``rest`` at the end."""
 
     def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
-        self._buffer = bytearray()
-        self._scanned = 0  # no frame ends before this place
-        self._started = False
+        self._buffer = bytearray()  # a frame under way
+        self._scanned = 0  # it does not end before this place
+        self._head: bytes | None = b""  # the first bytes, while they may be a byte order mark
         self._after_cr = False  # an LF that comes next belongs to the CR before it
         self._limit = max_frame_bytes
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that end in this chunk."""
+        if self._head is not None:
+            chunk = self._without_bom(chunk)
+        chunk = self._with_lf(chunk)
         buffer = self._buffer
-        buffer += chunk
-        if not self._is_started() or not buffer:
-            return []
-        if self._after_cr:
+        if buffer:
+            buffer += chunk
+            if buffer.find(b"\n\n", max(0, self._scanned - 1)) < 0:
+                self._scanned = len(buffer)
+                self._check_size()
+                return []
+            chunk = bytes(buffer)
+        # All frames of a chunk in one split: 0.3 µs a frame, a search for each end costs 1.
+        *whole, rest = chunk.split(b"\n\n")
+        self._buffer = bytearray(rest)
+        self._scanned = len(rest)
+        self._check_size()
+        return [frame for raw in whole if (frame := read_frame(raw)) is not None]
+
+    def _with_lf(self, chunk: bytes) -> bytes:
+        """The chunk with one kind of line end: CR LF and CR alone become LF, also when cut between the two."""
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
-            if buffer[0] == 10:
-                del buffer[0]
-        frames: list[Frame] = []
-        start, search = 0, _FRAME_END.search
-        while found := search(buffer, max(start, self._scanned)):
-            frame = read_frame(bytes(buffer[start : found.start()]))
-            if frame is not None:
-                frames.append(frame)
-            start = found.end()
-        if start:
-            self._after_cr = start == len(buffer) and buffer[-1] == 13
-            del buffer[:start]
-        self._scanned = max(0, len(buffer) - 3)
-        if len(buffer) > self._limit:
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk
+
+    def _without_bom(self, chunk: bytes) -> bytes:
+        chunk = (self._head or b"") + chunk
+        if len(chunk) < 3 and _BOM.startswith(chunk):
+            self._head = chunk
+            return b""
+        self._head = None
+        return chunk.removeprefix(_BOM)
+
+    def _check_size(self) -> None:
+        if len(self._buffer) > self._limit:
             raise InvalidResponseError(f"the server sent an event of more than {self._limit} bytes")
-        return frames
 
     def rest(self) -> Frame | None:
         """The last frame, if the body ended without the empty line after it."""
-        frame = read_frame(bytes(self._buffer)) if self._started else None
-        self._buffer.clear()
-        return frame
-
-    def _is_started(self) -> bool:
-        if not self._started:
-            if len(self._buffer) < 3 and _BOM.startswith(self._buffer):
-                return False
-            if self._buffer.startswith(_BOM):
-                del self._buffer[:3]
-            self._started = True
-        return True
+        raw, self._buffer = bytes(self._buffer), bytearray()
+        return read_frame(raw)
 
 
 def read_frame(raw: bytes) -> Frame | None:
-    """The event in the lines of one frame; None if it has no data."""
-    # Nine of ten servers send "data: {...}" alone: two searches here against some 3 µs in sseclient.
-    if raw.startswith(b"data:") and b"\n" not in raw and b"\r" not in raw:
-        return Frame(None, _value(raw, 5)) if len(raw) > 6 else _read_fields(raw)
+    """The event in the lines of one frame, which end with LF; None if it has no data."""
+    # Nine of ten servers send "data: {...}" alone: one search here against some 3 µs in sseclient.
+    if raw.startswith(b"data: ") and b"\n" not in raw:
+        return Frame(None, raw[6:])
     head, _, tail = raw.partition(b"\n")
-    if head.startswith(b"event:") and tail.startswith(b"data:") and b"\n" not in tail and b"\r" not in raw:
+    if head.startswith(b"event:") and tail.startswith(b"data:") and b"\n" not in tail:
         name, data = _value(head, 6), _value(tail, 5)
         if name and data:
             return Frame(None if name == b"message" else name.decode("utf-8", "replace"), data)

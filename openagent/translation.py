@@ -46,14 +46,15 @@ def of_connecting(exc: Exception, url: str, *, connect_timeout: float, read_time
         return TransportError(f"the proxy on the way to {url} failed: {_reason(failure)}", retryable=True)
     if find(socket.gaierror, u.NameResolutionError):
         return TransportError(f"the name of {url} cannot be resolved: check base_url and the network")
-    if find(u.ConnectTimeoutError):
+    if find(ConnectionRefusedError):
+        return _refused(url)
+    # Not urllib3's ConnectTimeoutError, which is the base of all its errors of connecting.
+    if find(requests.ConnectTimeout) or any("handshake operation timed out" in str(cause) for cause in chain):
         return Timeout(f"no connection to {url} within {connect_timeout:g} s", retryable=True)
     if find(u.ReadTimeoutError, TimeoutError):
         return Timeout(f"{url} sent no answer for {read_timeout:g} s", retryable=True)
     if failure := find(ssl.SSLError, u.SSLError):
         return TransportError(f"TLS with {url} failed: {_reason(failure)}")
-    if find(ConnectionRefusedError):
-        return _refused(url)
     return TransportError(f"the connection to {url} failed: {_reason(chain[-1])}", retryable=True)
 
 
@@ -105,7 +106,11 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
         waiting += [item for item in inner if isinstance(item, BaseException)]
 
 
+def innermost(exc: BaseException) -> BaseException:
+    """What it began with: the outer exceptions repeat it with addresses of objects and the whole URL."""
+    return list(_causes(exc))[-1]
+
+
 def _reason(exc: BaseException) -> str:
-    """The innermost words: the outer ones repeat them with addresses of objects."""
-    inner = list(_causes(exc))[-1]
+    inner = innermost(exc)
     return f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__

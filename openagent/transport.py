@@ -25,7 +25,7 @@ from .events import Event
 from .interrupt import Interrupt
 from .options import AgentOptions, environment
 from .retry import RetryConfig
-from .translation import foreign, is_loopback, is_stale_connection, of_connecting, of_reading
+from .translation import foreign, innermost, is_loopback, is_stale_connection, of_connecting, of_reading
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -104,13 +104,7 @@ class Line:
 
     def _open(self, request: Request) -> Response | None:
         """The response to the request; None if interrupted."""
-        import requests
-
-        prepared = requests.Request("POST", request.url, dict(request.headers), data=request.body).prepare()
-        # requests and urllib3 send names and versions of their own unless told to skip it.
-        prepared.headers.setdefault("User-Agent", "@@@SKIP_HEADER@@@")
-        prepared.headers.setdefault("Accept-Encoding", "identity")  # so that no proxy gathers a block to compress
-        response = self._sent(prepared)
+        response = self._sent(self._prepared(request))
         if response is None or 200 <= response.status_code < 300:
             return response
         try:
@@ -120,6 +114,18 @@ class Line:
         if self._interrupt.is_set():
             return None
         raise faults.from_status(response.status_code, response.headers, body, url=self._url)
+
+    def _prepared(self, request: Request) -> PreparedRequest:
+        import requests
+
+        try:
+            prepared = requests.Request("POST", request.url, dict(request.headers), data=request.body).prepare()
+        except requests.RequestException as exc:  # a host that is none
+            raise self._unsent(exc) from innermost(exc)
+        # requests and urllib3 send names and versions of their own unless told to skip it.
+        prepared.headers.setdefault("User-Agent", "@@@SKIP_HEADER@@@")
+        prepared.headers.setdefault("Accept-Encoding", "identity")  # so that no proxy gathers a block to compress
+        return prepared
 
     def _sent(self, prepared: PreparedRequest, *, may_be_stale: bool = True) -> Response | None:
         options = self._options
@@ -137,16 +143,18 @@ class Line:
             if self._interrupt.is_set():
                 return None
             if self._is_late():
-                raise self._lateness() from exc
+                raise self._lateness() from innermost(exc)
             if may_be_stale and self._connections.was_reused and is_stale_connection(exc):
                 return self._sent(prepared, may_be_stale=False)
-            raise of_connecting(
-                exc, self._url, connect_timeout=options.connect_timeout, read_timeout=options.read_timeout
-            ) from exc
+            raise self._unsent(exc) from innermost(exc)
         if self._interrupt.is_set():
             response.close()
             return None
         return response
+
+    def _unsent(self, exc: Exception) -> AgentError:
+        options = self._options
+        return of_connecting(exc, self._url, connect_timeout=options.connect_timeout, read_timeout=options.read_timeout)
 
     @staticmethod
     def _error_body(response: Response) -> bytes:
@@ -186,7 +194,8 @@ class Line:
 
     def _scrub(self, error: AgentError) -> None:
         """Servers quote what they refuse; a key must not get into a log that way."""
-        for secret in (self._options.api_key, *self._options.headers.values()):
+        headers = [value.removeprefix("Bearer ") for value in self._options.headers.values()]
+        for secret in (self._options.api_key, *headers):
             if secret and len(secret) >= 8:
                 error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
                 error.body = error.body and error.body.replace(secret, "***")

@@ -25,8 +25,6 @@ from openagent.testing import ScriptedServer, raw
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
-PROTOCOLS = ("openai_chat", "openai_responses", "anthropic")
-CASES = [case for case in CASES if case["protocol"] in PROTOCOLS]
 ERRORS = {
     "stream_interrupted": StreamInterruptedError,
     "api_error": APIError,
@@ -121,7 +119,17 @@ def check_answer(case, expect, client, blocks):
     check_blocks(case, expect, blocks)
     assert client.finish_reason.raw in [expect["finish_reason"], *expect.get("finish_any_of", [])]
     assert (client.reasoning or None) == expect["reasoning"]
+    assert what_follows(client) == expect["turn"]
     check_usage(expect, client.usage)
+
+
+def what_follows(client):
+    """What the turn asks of the loop, in the fixtures' words."""
+    if client.finish_reason.is_truncated:
+        return "truncated"
+    words = {"content_filter": "refused", "pause_turn": "continue"}
+    calls = client.history[-1].calls
+    return words.get(client.finish_reason) or ("run_tools" if calls else "final")
 
 
 def check_usage(expect, usage):
@@ -168,14 +176,53 @@ def test_each_case_gives_what_is_expected(case):
     assert time.monotonic() - started < expect.get("max_seconds", 10)
 
 
-LOOPING = [case for case in CASES if case["expect"]["turn"] == "run_tools"]
+ONCE = [case for case in CASES if case["expect"].get("max_requests")]
 
 
-def member(turn, path):
-    """The member of the replayed message that ``assistant.a[0].b`` names."""
-    for name in re.findall(r"[A-Za-z_]+|\d+", path.removeprefix("assistant.")):
-        turn = turn[int(name)] if name.isdigit() else turn[name]
-    return turn
+@pytest.mark.parametrize("case", ONCE, ids=[case["id"] for case in ONCE])
+def test_what_would_fail_again_is_not_asked_again(case):
+    with (
+        ScriptedServer(served(case), strict=False, repeat=True) as server,
+        Client(base_url=server.url, **options_of(case)) as client,
+    ):
+        if case["expect"]["error"]:
+            with pytest.raises(APIError):
+                heard(client)
+        else:
+            heard(client)
+        assert len(server.requests) == case["expect"]["max_requests"] == 1
+
+
+LOOPING = [case for case in CASES if case["expect"]["turn"] in ("run_tools", "continue")]
+
+
+def members(body, where):
+    """What the rule of a fixture names: ``assistant.a[0].b``, ``assistant.a[*]``, ``input[type=b].c``."""
+    start, _, path = where.partition(".") if where.startswith("assistant") else ("", "", where)
+    turn = next(message for message in body["messages"] if message["role"] == "assistant") if start else body
+    found = [turn]
+    for name, index in re.findall(r"(\w+)|\[([^]]+)\]", path):
+        if name:
+            found = [value[name] for value in found]
+        elif index.isdigit():
+            found = [value[int(index)] for value in found]
+        else:
+            key, _, wanted = index.partition("=")
+            found = [item for value in found for item in value if key == "*" or item.get(key) == wanted]
+    return found
+
+
+def check_replay(body, rule):
+    found = members(body, rule["where"])
+    if "equals" in rule:
+        assert found == [rule["equals"]]
+    elif "json_string_of" in rule:
+        assert [json.loads(text) for text in found] == [rule["json_string_of"]]
+    elif "order" in rule:
+        assert [item["type"] for item in found[0] if "type" in item] == rule["order"]
+    else:
+        assert rule["no_blank_text"]
+        assert [block for block in found if not block.get("text", "-").strip()] == []
 
 
 @pytest.mark.parametrize("case", LOOPING, ids=[case["id"] for case in LOOPING])
@@ -208,9 +255,5 @@ def test_each_tool_turn_is_run_answered_and_accepted_by_a_strict_server(case):
             assert part in json.dumps(results[wanted["id"]].content)
     calls = [block for block in client.history[1].content if isinstance(block, ToolUseBlock)]
     assert [call.id for call in calls] == list(results)
-    for rule in expect.get("replay", []) if case["protocol"] == "openai_chat" else []:
-        turn = next(message for message in replayed["messages"] if message["role"] == "assistant")
-        if "equals" in rule:
-            assert member(turn, rule["where"]) == rule["equals"]
-        if "json_string_of" in rule:
-            assert json.loads(member(turn, rule["where"])) == rule["json_string_of"]
+    for rule in expect.get("replay", []):
+        check_replay(replayed, rule)

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from openagent import HookDecision, Hooks, Message, Tool, ToolUseBlock
+from openagent.adapters.openai_chat import OpenAIChat
 from openagent.testing import answer, call
 
 Q = Message.user("q")
@@ -80,6 +81,27 @@ def test_leaving_the_loop_between_two_calls_answers_the_rest(serve, connect):
     assert client.history == [Q]
     assert client.ask("r") == "fine"
     assert client.history[:5] == [Q, TURN, *results("seen", NOT_RUN, NOT_RUN)]
+
+
+class Stopped(OpenAIChat):
+    """An adapter that Ctrl-C hits while it lets go of the connection, the turn already heard."""
+
+    def execute_round(self, final_response_instruction=None, include_tools=True):
+        yield from super().execute_round(final_response_instruction, include_tools)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("is_auto", [False, True])
+def test_ctrl_c_after_the_end_of_a_turn_keeps_it(serve, connect, is_auto):
+    """design.md 7.6, promise 1: in manual mode its calls can still be answered."""
+    client = connect(serve(CALLS, "fine"), protocol=Stopped, auto_execute_tools=is_auto)
+    client.send("q")
+    with pytest.raises(KeyboardInterrupt):
+        list(client.receive())
+    kept = results(NOT_RUN, NOT_RUN, NOT_RUN) if is_auto else []
+    assert (client.history, client.finish_reason) == ([Q, TURN, *kept], "tool_calls")
+    client.options = client.options.replace(protocol="openai-chat")
+    assert client.ask("go on") == "fine"
 
 
 # A real signal to a real process

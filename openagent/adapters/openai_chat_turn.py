@@ -86,9 +86,13 @@ class ChatTurn(TurnDecoder):
         return state
 
     def _hear(self, delta: dict[str, Any]) -> None:
-        before = len(self.answer.events)
-        self._hear_reasoning(delta)
         content = delta.get("content")
+        before = len(self.answer.events)
+        if len(delta) == 1 and isinstance(content, str):  # nearly every chunk: the looks below cost more than it
+            self._hear_text(content)
+            self.answer.ended = self.answer.ended and len(self.answer.events) == before
+            return
+        self._hear_reasoning(delta)
         if content:
             if isinstance(content, str):
                 self._hear_text(content)
