@@ -83,7 +83,7 @@ class EagerResponse(http.client.HTTPResponse):
             self._dechunker = Dechunker()
         payload = b""
         while not payload and not self._dechunker.is_over:
-            data = self.fp.read1(READ_BYTES)  # type: ignore[attr-defined]
+            data = self.fp.read1(READ_BYTES)
             if not data:
                 raise http.client.IncompleteRead(b"")
             payload = self._dechunker.feed(data)
