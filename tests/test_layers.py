@@ -1,0 +1,301 @@
+"""The plan of the house (design.md 5), read off the source: floors, rooms, what may be imported where."""
+
+import ast
+import io
+import statistics
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import openagent
+
+ROOT = Path(openagent.__file__).parent
+
+# Lowest floor first: an import goes to a lower floor, never sideways or up. A package that is one room to the
+# others has a plan of its own below, its door (the package itself) on top.
+HOUSE = [
+    "errors codec interrupt chunked testing",
+    "images readable sse retry presets connection schema",
+    "messages faults translation",
+    "events hooks history tools",
+    "assembly options",
+    "decoding local",
+    "adapters",
+    "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport loop",
+    "adapters.openai_responses_turn adapters.anthropic_conversation",
+    "adapters.openai_chat adapters.openai_responses adapters.anthropic",
+    "client",
+    "cli __init__",
+    "__main__",
+]
+PLANS = {
+    "schema": [
+        "leaves docs",
+        "notes shorthand objects validation",
+        "walk",
+        "containers foreign",
+        "types",
+        "signatures",
+        "__init__",
+    ],
+    "local": ["process model", "server", "__init__"],
+    "testing": [
+        "script",
+        "http strict wire",
+        "chat responses_rules anthropic_rules",
+        "responses anthropic",
+        "reply",
+        "server",
+        "__init__",
+    ],
+}
+# Slow to import, so only on first use; and each the business of few rooms.
+HEAVY = {
+    "requests": {"connection", "translation", "transport"},
+    "urllib3": {"connection", "translation"},
+    "sseclient": {"sse"},
+    "msgspec": {"codec", "schema"},
+    "jsonschema": {"schema"},
+    "referencing": {"schema"},
+    "docstring_parser": {"schema"},
+    "xllamacpp": {"local"},
+}
+NETWORK = {"socket", "ssl", "http", "select", "selectors", "socketserver", "urllib.request"}
+NETWORKED = {"connection", "chunked", "translation", "local", "testing"}
+
+
+def name_of(path):
+    """``adapters/openai_chat.py`` is ``adapters.openai_chat``, ``adapters/__init__.py`` is ``adapters``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+SOURCES = {name_of(path): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
+
+
+def room_of(name):
+    """The room of the house that a module is, or is in."""
+    head = name.partition(".")[0]
+    return head if head in PLANS else name
+
+
+def package_of(name):
+    path = ROOT.joinpath(*name.split("."))
+    if name == "__init__" or path.is_dir():
+        return [] if name == "__init__" else name.split(".")
+    return name.split(".")[:-1]
+
+
+def targets(name, node):
+    """The modules that an import statement asks for: ours as ``.name``, others as they are."""
+    if isinstance(node, ast.Import):
+        return [
+            "." + alias.name.partition("openagent.")[2] if is_ours(alias.name) else alias.name for alias in node.names
+        ]
+    if node.level == 0 and not is_ours(node.module):
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    if node.level == 0:
+        base = node.module.split(".")[1:]
+    else:
+        package = package_of(name)
+        base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+    whole = [".".join([*base, alias.name]) for alias in node.names]
+    return ["." + (module if module in TREES else ".".join(base) or "__init__") for module in whole]
+
+
+def is_ours(module):
+    return module == "openagent" or module.startswith("openagent.")
+
+
+def imports(name):
+    """(target, is it inside a function, is it for the type checker only) of every import in a module."""
+
+    def walk(node, in_function, for_types):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for target in targets(name, node):
+                yield target, in_function, for_types
+        inside = in_function or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        typed = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, inside, for_types or typed)
+
+    return list(walk(TREES[name], False, False))
+
+
+def floors(plan):
+    return {room: floor for floor, rooms in enumerate(plan) for room in rooms.split()}
+
+
+def inner(name):
+    """A module of a package with a plan, as that plan calls it."""
+    return name.partition(".")[2] or "__init__"
+
+
+def test_every_module_has_its_place_in_the_plan():
+    planned = set(floors(HOUSE)) - set(PLANS)
+    planned |= {f"{room}.{name}" for room, plan in PLANS.items() for name in floors(plan)}
+    there = {f"{name}.__init__" if name in PLANS else name for name in TREES}
+    assert there == planned
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_an_import_goes_to_a_lower_floor(name):
+    """design.md 5: never sideways or up, so there is no circle; and another package is entered by its door."""
+    wrong = []
+    for target, _, for_types in imports(name):
+        if not target.startswith(".") or for_types:
+            continue
+        target = target[1:]
+        if room_of(name) == room_of(target):
+            plan = floors(PLANS[room_of(name)])
+            is_right = plan[inner(target)] < plan[inner(name)]
+        else:
+            plan = floors(HOUSE)
+            is_right = target in plan and plan[target] < plan[room_of(name)]
+        if not is_right:
+            wrong.append(target)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_no_room_of_ours_is_imported_lazily(name):
+    """design.md 5, 8: a lazy import hides a circle."""
+    assert [target for target, in_function, _ in imports(name) if in_function and target.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_heavy_library_is_imported_on_first_use_in_the_rooms_that_use_it(name):
+    """design.md 5."""
+    wrong = []
+    for target, in_function, for_types in imports(name):
+        library = target.partition(".")[0]
+        is_known = library in HEAVY or target.startswith(".") or library in sys.stdlib_module_names
+        is_right = library not in HEAVY or ((in_function or for_types) and room_of(name) in HEAVY[library])
+        if not (is_known and is_right):
+            wrong.append(target)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("provider", ["openai_chat", "openai_responses", "anthropic"])
+def test_an_adapter_does_not_know_the_other_providers(provider):
+    """design.md 5."""
+    mine = [name for name in TREES if name.startswith(f"adapters.{provider}")]
+    known = {target for name in mine for target, *_ in imports(name) if target.startswith(".adapters.")}
+    assert {target for target in known if not target.startswith(f".adapters.{provider}")} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if room_of(name) not in NETWORKED])
+def test_only_few_rooms_touch_the_network(name):
+    """design.md 5."""
+    asked = {target for target, *_ in imports(name)}
+    assert {target for target in asked if target in NETWORK or target.partition(".")[0] in NETWORK} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if name != "options"])
+def test_one_room_reads_the_environment(name):
+    """design.md 3, 5: the one function that reads it is in ``options``."""
+    reads = [
+        ast.unparse(node)
+        for node in ast.walk(TREES[name])
+        if (isinstance(node, ast.Attribute) and node.attr == "getenv")
+        or (
+            isinstance(node, ast.Subscript)
+            and ast.unparse(node.value) == "os.environ"
+            and isinstance(node.ctx, ast.Load)
+        )
+        or (isinstance(node, ast.Call) and ast.unparse(node.func) in ("os.environ.get", "os.environ.items"))
+    ]
+    assert reads == []
+
+
+def own_names(tree):
+    """What a module binds at its own level."""
+    bound = set()
+    for node in tree.body:
+        aims = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        bound |= {aim.id for aim in aims if isinstance(aim, ast.Name)}
+    return bound
+
+
+CHANGES = {"append", "add", "update", "clear", "pop", "popitem", "setdefault", "extend", "insert", "remove", "discard"}
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if room_of(name) != "local"])
+def test_no_module_has_state(name):
+    """design.md 5: what stands in a module is never changed by a function; the embedded model's process is."""
+    own = own_names(TREES[name])
+    wrong = []
+    for function in [node for node in ast.walk(TREES[name]) if isinstance(node, (ast.FunctionDef, ast.Lambda))]:
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                wrong.append(ast.unparse(node))
+            changed = None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+                changed = node.func.value
+            elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+                changed = node.value
+            if isinstance(changed, ast.Name) and changed.id in own and changed.id not in locals_of(function):
+                wrong.append(ast.unparse(node))
+    assert wrong == []
+
+
+def locals_of(function):
+    parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    return parameters | {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def code_lines(source):
+    """The lines that hold code: not blank, no comment, no docstring."""
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    prose = set()
+    for node in [node for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)]:
+        prose |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in blank:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - prose)
+
+
+def test_no_file_is_too_long_to_be_read():
+    """design.md 5: none over 300 lines of code (the client, with its many methods, 330), and most under 250."""
+    sizes = {name: code_lines(source) for name, source in SOURCES.items()}
+    assert {name: size for name, size in sizes.items() if size > (330 if name == "client" else 300)} == {}
+    assert sum(size < 250 for size in sizes.values()) > 0.9 * len(sizes)
+
+
+def test_every_module_says_what_it_owns():
+    """design.md 8."""
+    without = [name for name, tree in TREES.items() if not ast.get_docstring(tree)]
+    assert without == []
+
+
+def child(code):
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    """design.md 5."""
+    loaded = child("import sys, openagent, openagent.testing; print(*sys.modules)").split()
+    assert "openagent.client" in loaded
+    assert set(HEAVY) & {module.partition(".")[0] for module in loaded} == set()
+
+
+def test_importing_the_package_costs_no_more_than_a_few_times_what_requests_costs():
+    """Measured in one run, side by side: a notebook's first cell must not have to wait."""
+
+    def seconds(module):
+        return float(child(f"import time; s = time.process_time(); import {module}; print(time.process_time() - s)"))
+
+    ours, theirs = zip(*[(seconds("openagent"), seconds("requests")) for _ in range(5)], strict=True)
+    assert statistics.median(ours) < 4 * statistics.median(theirs)
