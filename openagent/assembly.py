@@ -24,6 +24,7 @@ Place = tuple[int, ...]
 
 MAX_CALLS = 1000
 CUT_BY_LIMIT = "the answer was cut by the output limit"
+REFUSED = "the answer was refused"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -133,9 +134,14 @@ class Answer:
         texts = [(place, TextBlock("".join(pieces))) for place, pieces in self._texts.items()]
         if self._calls:
             texts = [(place, block) for place, block in texts if block.text.strip()]
-        is_truncated = self.finish is not None and self.finish.is_truncated
-        calls = [(place, _block(call, is_truncated)) for place, call in self._calls.items()]
+        calls = [(place, _block(call, self._why_not_run())) for place, call in self._calls.items()]
         return sorted([*texts, *calls], key=lambda pair: pair[0])
+
+    def _why_not_run(self) -> str | None:
+        """Why the calls of this turn must not be run, however whole they look."""
+        if self.finish is None:
+            return None
+        return CUT_BY_LIMIT if self.finish.is_truncated else REFUSED if self.finish == "content_filter" else None
 
     def _unique(self, id: str) -> str:
         taken = any(call.id == id for call in self._calls.values())
@@ -162,13 +168,12 @@ class _Seam:
         return codec.mend(piece[:-1] if self.half else piece)
 
 
-def _block(call: Call, is_truncated: bool) -> ToolUseBlock:
+def _block(call: Call, why_not: str | None) -> ToolUseBlock:
     input, raw, error = read_arguments("".join(call.arguments))
     name = call.name
     if not _NAME.fullmatch(name):
         name, error = "invalid_tool_call", f"the name of the call, {name[:80]!r}, is not the name of a tool"
-    if is_truncated:
-        error = error or CUT_BY_LIMIT
+    error = error or why_not
     return ToolUseBlock(call.id, name, input, raw, error, call.state or None)
 
 

@@ -9,7 +9,6 @@ Owns: the state of a conversation and who may touch it when. Does not know: wire
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -28,10 +27,10 @@ from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelt
 from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
 from .loop import Exchange
-from .messages import ContentBlock, FinishReason, ImageBlock, Message, TextBlock, ToolResultBlock, Usage
+from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock, ToolResultBlock, Usage, attached
 from .options import AgentOptions
 from .readable import readable
-from .tools import Tool, by_name
+from .tools import Tool, registered
 from .transport import Line
 
 ADAPTERS: dict[str, type[ProviderAdapter]] = {
@@ -39,8 +38,6 @@ ADAPTERS: dict[str, type[ProviderAdapter]] = {
     "openai-responses": OpenAIResponses,
     "anthropic": Anthropic,
 }
-
-Attachment = ImageBlock | TextBlock | str | os.PathLike[str]
 
 
 class Client:
@@ -92,7 +89,7 @@ class Client:
         if isinstance(messages, Message) or not isinstance(messages, Iterable):
             raise ConfigError(f"history {messages!r:.100} must be a list of Message")
         messages = messages if isinstance(messages, list) else list(messages)
-        _check_messages(messages)
+        histories.check(messages)
         self._history = messages
         if self._exchange is not None:
             self._exchange.history = self._history
@@ -133,11 +130,11 @@ class Client:
         """
         with self._claimed():
             options = self._prepared(settings)
-            blocks = [_attached(item) for item in attachments]
+            blocks = [attached(item) for item in attachments]
             if not isinstance(prompt, str):
                 raise ConfigError(f"prompt {prompt!r:.100} must be a text")
             if not prompt and not blocks:
-                self._check_continuation()
+                histories.check_continuation(self._history, is_paused=self.finish_reason == "pause_turn")
             else:
                 prompt = self._submitted(prompt, options.hooks)
             self._start(options, Message("user", [TextBlock(prompt), *blocks] if prompt or not blocks else blocks))
@@ -153,10 +150,7 @@ class Client:
         """Ask again: drops the answer to the last user message, if there is one, and sends."""
         with self._claimed():
             options = self._prepared(settings)
-            last = next((i for i in range(len(self._history), 0, -1) if _is_prompt(self._history[i - 1])), None)
-            if last is None:
-                raise ConfigError("there is nothing to retry: the history has no user message")
-            del self._history[last:]
+            self._history[:] = histories.up_to_last_prompt(self._history)
             self._start(options, None)
 
     def receive(self) -> Iterator[ContentBlock]:
@@ -263,8 +257,8 @@ class Client:
 
     def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
         """The options of a new request, with the tools of the registry; what was still coming is dropped."""
-        _check_messages(self._history)
-        options = _checked(self._options.replace(**{"tools": _registered(self.tools)} | settings))
+        histories.check(self._history)
+        options = _checked(self._options.replace(**{"tools": registered(self.tools)} | settings))
         self._interrupt.clear()
         self._discard()
         return options
@@ -284,12 +278,6 @@ class Client:
         if block:
             raise PromptBlockedError(f"Prompt blocked by hook: {block.reason}")
         return event.prompt
-
-    def _check_continuation(self) -> None:
-        said = [message for message in self._history if message.content != [TextBlock("")]]
-        if said and (said[-1].role != "assistant" or said[-1].calls or self.finish_reason == "pause_turn"):
-            return
-        raise ConfigError('there is nothing to go on with: send("") continues after tool results')
 
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
@@ -407,41 +395,8 @@ def _checked(options: AgentOptions) -> AgentOptions:
     return options
 
 
-def _check_messages(messages: list[Message]) -> None:
-    wrong = next((item for item in messages if not isinstance(item, Message)), None)
-    if wrong is not None:
-        raise ConfigError(f"history item {wrong!r:.100} must be a Message")
-
-
-def _registered(tools: dict[str, Tool]) -> tuple[Tool, ...]:
-    """The tools of the registry, each under its own name."""
-    named = by_name(tools.values())
-    for key, name in zip(tools, named, strict=True):
-        if key != name:
-            raise ConfigError(f"tools[{key!r}] holds the tool {name!r}: the key must be the tool's name")
-    return tuple(named.values())
-
-
 def _with_local_server(options: AgentOptions) -> AgentOptions:
     endpoint = local.serve(options.model)
     return options.replace(
         base_url=endpoint.base_url, model=endpoint.model, api_key=options.api_key, headers=options.headers
     )
-
-
-def _is_prompt(message: Message) -> bool:
-    """Whether the message says something of the user's, be it beside results."""
-    return message.role == "user" and any(
-        block != TextBlock("") and not isinstance(block, ToolResultBlock) for block in message.content
-    )
-
-
-def _attached(item: Attachment) -> ContentBlock:
-    """The block of an attachment: a block as it is, a URL or a path as an image."""
-    if isinstance(item, (ImageBlock, TextBlock)):
-        return item
-    if isinstance(item, str) and item.startswith(("http://", "https://", "data:")):
-        return ImageBlock(item)
-    if isinstance(item, (str, os.PathLike)):
-        return ImageBlock.from_file_path(item)
-    raise ConfigError(f"attachment {item!r:.100} must be an ImageBlock, a TextBlock, a URL or the path of an image")

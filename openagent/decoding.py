@@ -74,6 +74,8 @@ class BodyDecoder:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that these bytes complete."""
+        if self.done:
+            return []
         if not self._is_known:
             chunk = self._recognise(chunk)
         try:

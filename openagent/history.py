@@ -114,6 +114,29 @@ def _without_results(message: Message) -> list[Message]:
     return [Message("user" if message.role == "tool" else message.role, [*rest])]
 
 
+def check(messages: Iterable[object]) -> None:
+    """``ConfigError`` if something in the history is no message."""
+    wrong = next((item for item in messages if not isinstance(item, Message)), None)
+    if wrong is not None:
+        raise ConfigError(f"history item {wrong!r:.100} must be a Message")
+
+
+def check_continuation(messages: Sequence[Message], *, is_paused: bool = False) -> None:
+    """``ConfigError`` if the model has nothing to go on with: no results, no open calls, no unanswered prompt."""
+    said = [message for message in messages if message.content != [TextBlock("")]]
+    if not said or (said[-1].role == "assistant" and not said[-1].calls and not is_paused):
+        raise ConfigError('there is nothing to go on with: send("") continues after tool results')
+
+
+def up_to_last_prompt(messages: Sequence[Message]) -> list[Message]:
+    """A copy up to the last message in which the user says something; ``ConfigError`` if there is none."""
+    for end in range(len(messages), 0, -1):
+        message = messages[end - 1]
+        if message.role == "user" and _without_results(message):
+            return list(messages[:end])
+    raise ConfigError("there is nothing to retry: the history has no user message")
+
+
 def coalesce_text_blocks(blocks: Iterable[ContentBlock]) -> list[ContentBlock]:
     """A copy with neighbouring text blocks joined, nothing between; other blocks stay where they are."""
     joined: list[ContentBlock] = []

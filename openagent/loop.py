@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from .adapters import ProviderAdapter
+from .adapters import ProviderAdapter, result_text
 from .events import (
     CallFinished,
     CallStarted,
@@ -227,7 +227,7 @@ class Exchange:
             self._in_hand = run(tool, call, self._tools)
         if not self._interrupt.is_set():
             self._in_hand = self._reviewed(call, self._in_hand, history)
-        self._result_chars += _size(self._in_hand.content)
+        self._result_chars += len(result_text(self._in_hand))
         return call
 
     def _reviewed(self, call: ToolUseBlock, result: ToolResultBlock, history: tuple[Message, ...]) -> ToolResultBlock:
@@ -289,7 +289,3 @@ def _blocked(call: ToolUseBlock, reason: str) -> ToolResultBlock:
         "id": call.id,
     }
     return ToolResultBlock(call.id, content, is_error=True)
-
-
-def _size(content: Any) -> int:
-    return len(content if isinstance(content, str) else str(content))

@@ -91,6 +91,8 @@ class ToolResultBlock:
 
 ContentBlock = Union[TextBlock, ImageBlock, ToolUseBlock, ToolResultBlock]
 
+Attachment = Union[ImageBlock, TextBlock, str, "os.PathLike[str]"]
+
 _KINDS: dict[str, type[Any]] = {
     "text": TextBlock,
     "image": ImageBlock,
@@ -211,6 +213,17 @@ def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
             raise ConfigError(f"message content {item!r:.100} is no text and no block")
         blocks.append(item)
     return blocks
+
+
+def attached(item: Attachment) -> ContentBlock:
+    """The block of an attachment: a block as it is, a URL or a path as an image."""
+    if isinstance(item, (ImageBlock, TextBlock)):
+        return item
+    if isinstance(item, str) and item.startswith(("http://", "https://", "data:")):
+        return ImageBlock(item)
+    if isinstance(item, (str, os.PathLike)):
+        return ImageBlock.from_file_path(item)
+    raise ConfigError(f"attachment {item!r:.100} must be an ImageBlock, a TextBlock, a URL or the path of an image")
 
 
 class FinishReason(str):

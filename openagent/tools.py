@@ -248,6 +248,15 @@ def by_name(tools: Iterable[Any]) -> dict[str, Tool]:
     return named
 
 
+def registered(tools: Mapping[str, Tool]) -> tuple[Tool, ...]:
+    """The tools of the registry, each under its own name."""
+    named = by_name(tools.values())
+    for key, name in zip(tools, named, strict=True):
+        if key != name:
+            raise ConfigError(f"tools[{key!r}] holds the tool {name!r}: the key must be the tool's name")
+    return tuple(named.values())
+
+
 def problem(tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = ()) -> str | None:
     """What is wrong with a call before it is run, told for the model; None if nothing.
 

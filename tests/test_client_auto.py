@@ -187,7 +187,8 @@ def test_the_calls_of_a_refused_answer_are_not_run(auto):
     refused = answer(calls=[call("look", id="c1")], finish="content_filter")
     client, server = auto(refused, tools=[looking(ran)])
     assert (client.ask("q"), ran, len(server.requests), client.finish_reason) == ("", [], 1, "content_filter")
-    assert client.history[1:] == [use("c1"), gave("c1", {"error": "not run: the answer was refused"}, True)]
+    turn = Message.assistant(ToolUseBlock("c1", "look", {}, error="the answer was refused"))
+    assert client.history[1:] == [turn, gave("c1", {"error": "not run: the answer was refused"}, True)]
 
 
 def test_an_unknown_reason_is_kept_word_for_word_and_calls_decide_by_their_presence(auto):
