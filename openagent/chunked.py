@@ -3,14 +3,14 @@
 The standard library reads a chunk at a time, which costs more than all the rest of hearing an event
 (4.4 µs a chunk in urllib3's ``read1``, 0.5 here).
 
-Owns: the chunked transfer coding, and a response of ``http.client`` that reads it so.
+Owns: the chunked transfer coding, and how a response of ``http.client`` reads it so.
 Does not know: what is in the body, pools, retries.
 Source: RFC 9112, 7.1
 """
 
 from __future__ import annotations
 
-import http.client
+from typing import Any
 
 READ_BYTES = 65536
 MAX_LINE_BYTES = 16384
@@ -26,7 +26,7 @@ class Dechunker:
         self._is_in_trailer = False
 
     def feed(self, data: bytes) -> bytes:
-        """The payload in these bytes; ``HTTPException`` if they are no chunked body."""
+        """The payload in these bytes; ``ValueError`` if they are no chunked body."""
         if self._rest:
             data, self._rest = self._rest + data, b""
         parts: list[bytes] = []
@@ -57,36 +57,40 @@ class Dechunker:
                 self.is_over = True
                 return
         if len(rest) > MAX_LINE_BYTES:
-            raise http.client.LineTooLong("chunk size")
+            raise ValueError(f"a line of more than {MAX_LINE_BYTES} bytes")
         self._rest = rest
 
 
 def _size(line: bytes) -> int:
     token = line.partition(b";")[0].strip()
-    if not token.isalnum():
-        raise http.client.HTTPException(f"invalid size of a chunk: {line[:40]!r}")
-    try:
-        return int(token, 16)
-    except ValueError:
-        raise http.client.HTTPException(f"invalid size of a chunk: {line[:40]!r}") from None
+    if not token.isalnum():  # int() takes signs and underscores too
+        raise ValueError(f"{line[:40]!r} is no size of a chunk")
+    return int(token, 16)
 
 
-class EagerResponse(http.client.HTTPResponse):
-    """A response whose ``read1`` returns the payload of everything that has arrived."""
+class EagerReading:
+    """What is mixed into ``http.client``'s response: ``read1`` returns the payload of everything that has arrived."""
 
     _dechunker: Dechunker | None = None
 
     def read1(self, n: int = -1) -> bytes:
-        if not self.chunked or self.fp is None:
-            return super().read1(n)
+        from http.client import HTTPException, IncompleteRead
+
+        me: Any = self
+        if not me.chunked or me.fp is None:
+            whole: bytes = super().read1(n)  # type: ignore[misc]
+            return whole
         if self._dechunker is None:
             self._dechunker = Dechunker()
         payload = b""
         while not payload and not self._dechunker.is_over:
-            data = self.fp.read1(READ_BYTES)
+            data = me.fp.read1(READ_BYTES)
             if not data:
-                raise http.client.IncompleteRead(b"")
-            payload = self._dechunker.feed(data)
+                raise IncompleteRead(b"")
+            try:
+                payload = self._dechunker.feed(data)
+            except ValueError as exc:
+                raise HTTPException(f"the body is not chunked as announced: {exc}") from exc
         if self._dechunker.is_over:
-            self._close_conn()  # type: ignore[attr-defined]
+            me._close_conn()
         return payload

@@ -8,7 +8,6 @@ Owns: the state of a conversation and who may touch it when. Does not know: wire
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -250,7 +249,7 @@ class Client:
         owner = self._owner.setdefault("thread", me)
         if owner != me:
             raise AgentError(f"client is in use by thread {owner}: give each thread a client of its own")
-        if inspect.isgenerator(self._events) and self._events.gi_running:
+        if getattr(self._events, "gi_running", False):
             raise AgentError(
                 "client is in use by this very thread: a tool or hook must not use the client that runs it"
             )

@@ -10,14 +10,15 @@ Source: urllib3 2.3 to 2.8; the shutdown of a socket that another thread reads w
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .chunked import EagerResponse
+from .chunked import EagerReading
 
 if TYPE_CHECKING:
+    import socket
+
     from requests import PreparedRequest, Response
 
 CHUNK_BYTES = 65536
@@ -75,7 +76,7 @@ class Connections:
 
     def _shutdown_socket(self) -> None:
         if self._socket is not None:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(2)  # socket.SHUT_RDWR
 
     def _shutdown_response(self) -> None:
         # Of a body that ends with the connection the pool has already let the socket go.
@@ -132,15 +133,17 @@ def _adapter_class() -> Any:
 
 def _pool_classes(connections: Connections) -> dict[str, Any]:
     """urllib3's pools with connections that report to ``connections``."""
+    from http.client import HTTPResponse
+
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     pools = {"http": (HTTPConnectionPool, HTTPConnection), "https": (HTTPSConnectionPool, HTTPSConnection)}
+    response = type("EagerResponse", (EagerReading, HTTPResponse), {})
     made = {}
     for scheme, (pool, connection) in pools.items():
-        cuttable = type(
-            "CuttableConnection", (_Cuttable, connection), {"connections": connections, "response_class": EagerResponse}
-        )
+        members = {"connections": connections, "response_class": response}
+        cuttable = type("CuttableConnection", (_Cuttable, connection), members)
         made[scheme] = type("Pool", (pool,), {"ConnectionCls": cuttable})
     return made
 
@@ -153,6 +156,8 @@ class _Cuttable:
     _has_sent = False
 
     def _new_conn(self) -> socket.socket:
+        import socket
+
         from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
         me: Any = self
@@ -166,6 +171,8 @@ class _Cuttable:
             raise NewConnectionError(me, f"Failed to establish a new connection: {exc}") from exc
 
     def _connected(self, host: str, port: int, timeout: float, source: Any, settings: Any) -> socket.socket:
+        import socket
+
         failure: OSError = OSError("the name has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
             sock = socket.socket(family, kind, protocol)

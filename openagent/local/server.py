@@ -7,21 +7,21 @@ Source: https://docs.python.org/3/library/subprocess.html
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from .model import SMOLLM2, fetch_model
+
+if TYPE_CHECKING:
+    import subprocess
 
 BUILT_IN = SMOLLM2.title.lower()
 COMMAND = (sys.executable, str(Path(__file__).with_name("process.py")))
@@ -68,6 +68,9 @@ class Server:
     """
 
     def __init__(self, path: Path, plan: Plan, *, command: Sequence[str] = COMMAND) -> None:
+        import subprocess
+        import tempfile
+
         settings = {
             "path": str(path),
             "name": plan.name,
@@ -129,6 +132,12 @@ class Server:
         return found[1] if found else said[-300:].strip() or f"exit code {self._process.returncode}"
 
 
+def _found(name: str) -> object:
+    from importlib.util import find_spec
+
+    return find_spec(name)
+
+
 class Servers:
     """The servers of this process, at most one for each model."""
 
@@ -137,7 +146,7 @@ class Servers:
         *,
         fetch: Callable[[], Path] = fetch_model,
         command: Sequence[str] = COMMAND,
-        installed: Callable[[str], object] = importlib.util.find_spec,
+        installed: Callable[[str], object] = _found,
     ) -> None:
         self._fetch, self._command, self._installed = fetch, command, installed
         self._lock = threading.Lock()
