@@ -8,6 +8,7 @@
 
 from .adapters import ProviderAdapter, Request, WireAdapter
 from .client import Client, query
+from .decoding import TurnDecoder
 from .errors import (
     AgentError,
     APIError,
@@ -102,6 +103,7 @@ __all__ = [
     "ToolResultBlock",
     "ToolUseBlock",
     "TransportError",
+    "TurnDecoder",
     "TurnFinished",
     "Usage",
     "UserPromptSubmitEvent",

@@ -159,8 +159,18 @@ class Client:
         the tool rounds, then the pieces of the final text. The iterator holds no state: leave it and
         call again, and it goes on where the last one stopped.
         """
-        while (block := self._next_block()) is not None:
-            yield block
+        while True:
+            if self._blocks:
+                if self._interrupt.is_set():
+                    self._blocks.clear()
+                    return
+                yield self._blocks.popleft()
+            elif (event := self._next_event()) is None:
+                return
+            elif isinstance(event, TextDelta) and not self._is_auto:
+                yield TextBlock(event.text)
+            else:
+                self._collect(event)
 
     def events(self) -> Iterator[Event]:
         """Everything that happens, as it happens; ends with ``RunFinished``."""
@@ -317,25 +327,17 @@ class Client:
         finally:
             self._owner.clear()
 
-    def _next_block(self) -> ContentBlock | None:
-        while not self._blocks:
-            event = self._next_event()
-            if event is None:
-                return None
-            self._collect(event)
-        if self._interrupt.is_set():
-            self._blocks.clear()
-            return None
-        return self._blocks.popleft()
+    @property
+    def _is_auto(self) -> bool:
+        return self._exchange is not None and self._exchange.is_auto
 
     def _collect(self, event: Event) -> None:
-        """Adds to ``_blocks`` what receive() hands out for an event."""
-        is_auto = self._exchange is not None and self._exchange.is_auto
+        """Adds to ``_blocks`` what receive() hands out for an event: the calls, in auto mode the final text."""
         if isinstance(event, TextDelta):
-            (self._heard if is_auto else self._blocks).append(TextBlock(event.text))
+            self._heard.append(TextBlock(event.text))
         elif isinstance(event, ResponseStarted):
             self._heard.clear()
-        elif isinstance(event, RoundFinished) and not is_auto:
+        elif isinstance(event, RoundFinished) and not self._is_auto:
             self._blocks.extend(event.message.calls)
         elif isinstance(event, RunFinished) and event.cause != "interrupted":
             self._blocks.extend(self._heard)

@@ -11,7 +11,7 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html (9.2.5, 9
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Union
 
 from .errors import InvalidResponseError
 
@@ -20,11 +20,8 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-class Frame(NamedTuple):
-    """One event: its name (None if it has none) and its data, lines joined by LF."""
-
-    event: str | None
-    data: bytes
+# One event: its name (None if it has none) and its data, lines joined by LF. A plain tuple: a class costs 0.3 µs.
+Frame = tuple[Union[str, None], bytes]
 
 
 class Framer:
@@ -89,12 +86,12 @@ def read_frame(raw: bytes) -> Frame | None:
     """The event in the lines of one frame, which end with LF; None if it has no data."""
     # Nine of ten servers send "data: {...}" alone: one search here against some 3 µs in sseclient.
     if raw.startswith(b"data: ") and b"\n" not in raw:
-        return Frame(None, raw[6:])
+        return None, raw[6:]
     head, _, tail = raw.partition(b"\n")
     if head.startswith(b"event:") and tail.startswith(b"data:") and b"\n" not in tail:
         name, data = _value(head, 6), _value(tail, 5)
         if name and data:
-            return Frame(None if name == b"message" else name.decode("utf-8", "replace"), data)
+            return None if name == b"message" else name.decode("utf-8", "replace"), data
     return _read_fields(raw)
 
 
@@ -113,10 +110,10 @@ def _read_fields(raw: bytes) -> Frame | None:
         elif field == b"event":
             name = line
         elif line.startswith(b"error:"):  # llama.cpp before 2024 reports an error in a field of its own
-            return Frame("error", _value(line, 6))
+            return "error", _value(line, 6)
     # sseclient adds line to line, which costs the square of their number, and raises on bytes that are not
     # UTF-8: data lines are joined here. An event without data is none.
     rest = name.decode("utf-8", "replace").encode() + b"\ndata"
     for event in sseclient.SSEClient(iter([rest] if data else ())).events():
-        return Frame(None if event.event == "message" else event.event, b"\n".join(data))
+        return None if event.event == "message" else event.event, b"\n".join(data)
     return None

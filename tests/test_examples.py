@@ -1,5 +1,6 @@
 """Each example runs as a user runs it: in a process of its own, against a server."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,9 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from openagent.testing import ScriptedServer, answer, call, failure
+from openagent.testing import ScriptedServer, answer, call, failure, raw
 
 FOLDER = Path(__file__).parent.parent / "examples"
+
+
+def completion(*pieces, asked):
+    """A stream of the completions endpoint, for a prompt that is checked."""
+
+    def answered(request):
+        wanted = {"model": "m", "prompt": asked, "stop": ["\nUser:"], "stream": True, "max_tokens": 50}
+        if (request.path, request.body) != ("/v1/completions", wanted):
+            return failure(400, f"unexpected: {request.path} {request.body}")
+        chunks = [{"choices": [{"text": piece, "finish_reason": None}]} for piece in pieces]
+        chunks[-1]["choices"][0]["finish_reason"] = "stop"
+        chunks[-1]["usage"] = {"prompt_tokens": 9, "completion_tokens": len(pieces)}
+        return raw(*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n")
+
+    return answered
+
+
+PLAY = "A helpful assistant talks to a user.\nUser: What is the capital of France?\nAssistant:"
 
 SCRIPTS = {
     "simple_query": (["Paris."], "Paris.\n[stop]\n"),
@@ -54,6 +73,14 @@ SCRIPTS = {
         ],
         "[the deadline of 0.5 s has passed; heard: 1 2 3]\n[interrupted; heard: 1 2]\nHello!\n",
     ),
+    "custom_adapter": (
+        [
+            completion(" Par", "is.", asked=PLAY),
+            completion(" Oslo.", asked=f"{PLAY}  Paris.\nUser: And of Norway?\nAssistant:"),
+        ],
+        "You: What is the capital of France?\nModel: Paris. [stop, 2 tokens]\n"
+        "You: And of Norway?\nModel: Oslo. [stop, 1 tokens]\n",
+    ),
     "vision": (["Red.", "The same."], "Red.\nThe same.\n"),
     "errors_and_retry": (
         [failure(429, "slow down"), "Hi!", answer("Once upon a time", done=False, finish="unspecified"), "The end."],
@@ -65,7 +92,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_each_example_does_what_it_shows(name):
     script, expected = SCRIPTS[name]
-    with ScriptedServer(*script) as server:
+    with ScriptedServer(*script, strict=name != "custom_adapter") as server:  # which speaks a wire of its own
         environment = os.environ | {"OPENAGENT_BASE_URL": server.url, "OPENAGENT_MODEL": "m"}
         done = subprocess.run(
             [sys.executable, str(FOLDER / f"{name}.py")], env=environment, capture_output=True, text=True, timeout=60

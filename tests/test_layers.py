@@ -57,7 +57,7 @@ HEAVY = {
     "requests": {"connection", "translation", "transport"},
     "urllib3": {"connection", "translation"},
     "sseclient": {"sse"},
-    "msgspec": {"codec", "schema"},
+    "msgspec": {"codec", "schema", "adapters.openai_chat_turn"},
     "jsonschema": {"schema"},
     "referencing": {"schema"},
     "docstring_parser": {"schema"},
@@ -268,9 +268,9 @@ def code_lines(source):
 
 
 def test_no_file_is_too_long_to_be_read():
-    """design.md 5: none over 300 lines of code (the client, with its many methods, 330), and most under 250."""
+    """design.md 5: none over 300 lines of code, and most under 250."""
     sizes = {name: code_lines(source) for name, source in SOURCES.items()}
-    assert {name: size for name, size in sizes.items() if size > (330 if name == "client" else 300)} == {}
+    assert {name: size for name, size in sizes.items() if size > 300} == {}
     assert sum(size < 250 for size in sizes.values()) > 0.9 * len(sizes)
 
 

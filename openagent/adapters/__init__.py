@@ -107,10 +107,8 @@ class WireAdapter(ProviderAdapter):
         """See ``ProviderAdapter.execute_round``."""
         self.turn = self._body = None
         request = self.encode(final_response_instruction, include_tools and bool(self.tools))
-        for event in self.transport(request, self._make_decoder):
-            if isinstance(event, TurnFinished):
-                self.turn = event
-            yield event
+        yield from self.transport(request, self._make_decoder)
+        self.turn = self._body.turn if self._body else None
 
     def _make_decoder(self, status: int, headers: Mapping[str, str]) -> BodyDecoder:
         turn = self.decoder(headers)

@@ -45,8 +45,8 @@ SAID = {
         ("stop", "completed"),
     ),
     "any characters": (
-        answer('{"é": "\u2028\r\n\N{GRINNING FACE}'),
-        [TextDelta('{"é": '), TextDelta('"\u2028\r\n\N{GRINNING FACE}')],
+        answer(chunk_text=['{"é": "\u2028\r\n', "\ud83d", "\ude00"]),  # a character cut in two
+        [TextDelta('{"é": "\u2028\r\n'), TextDelta("\N{GRINNING FACE}")],
         assistant('{"é": "\u2028\r\n\N{GRINNING FACE}'),
         ("stop", "completed"),
     ),
@@ -81,9 +81,9 @@ SAID = {
         ("length", "truncated"),
     ),
     "an answer that is withheld": (
-        answer("I will ", finish="content_filter"),
-        [TextDelta("I will ")],
-        assistant("I will "),
+        answer("I will", finish="content_filter"),
+        [TextDelta("I "), TextDelta("will")],
+        assistant("I will"),
         ("content_filter", "refused"),
     ),
 }

@@ -20,6 +20,7 @@ from openagent import (
     ToolResultBlock,
     ToolUseBlock,
     Usage,
+    codec,
 )
 from openagent.adapters.openai_chat import OpenAIChat
 from openagent.adapters.openai_chat_turn import ChatTurn, ThinkTag, merged_details
@@ -803,3 +804,47 @@ def test_no_json_can_make_decoding_fail_otherwise_than_by_an_error_of_ours(paylo
     assert isinstance(response.id, (str, type(None)))
     assert isinstance(response.model, (str, type(None)))
     assert encoded([*HI, *sendable([message])])
+
+
+VALUES = st.sampled_from([None, "", "x", "é😀", " ", "\ud83d", 0, 1, True, [], ["x"], {}, {"x": 1}])
+DELTAS = st.dictionaries(
+    st.sampled_from(
+        ["content", "role", "tool_calls", "refusal", "reasoning", "reasoning_content", "function_call", "x"]
+    ),
+    VALUES,
+    max_size=3,
+)
+CHOICES = st.fixed_dictionaries(
+    {},
+    optional={"index": VALUES, "delta": DELTAS | VALUES, "finish_reason": VALUES, "logprobs": VALUES, "error": VALUES},
+)
+CHUNKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "choices": st.lists(CHOICES | VALUES, max_size=2) | VALUES,
+        "usage": VALUES | st.just({"prompt_tokens": 1}),
+        "error": VALUES,
+        "x": VALUES,
+    },
+)
+PLAIN = st.builds(lambda text: {"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}, st.text(max_size=5))
+
+
+def heard_of(chunks, *, quickly):
+    """What a turn has heard of some chunks, or the error, the quick way tried first or not at all."""
+    turn = ChatTurn({}, provider="p", think_tags=False)
+    try:
+        turn.payload({"id": "c", "choices": []})
+        for chunk in chunks:
+            text = json.dumps(chunk).encode()
+            if not (quickly and turn.quick(text)):
+                turn.payload(codec.parse(text))
+    except AgentError as error:
+        return str(error)
+    answer = turn.answer
+    return answer.events, answer.ended, answer.finish, answer.usage, answer.message()
+
+
+@given(st.lists(CHUNKS | PLAIN, max_size=4))
+def test_the_quick_way_comes_to_the_same_as_the_general_one(chunks):
+    assert heard_of(chunks, quickly=True) == heard_of(chunks, quickly=False)
