@@ -40,19 +40,24 @@ class Framer:
             chunk = self._without_bom(chunk)
         chunk = self._with_lf(chunk)
         buffer = self._buffer
+        frames: list[Frame | None] = []
         if buffer:
             buffer += chunk
-            if buffer.find(b"\n\n", max(0, self._scanned - 1)) < 0:
+            end = buffer.find(b"\n\n", max(0, self._scanned - 1))
+            if end < 0:
                 self._scanned = len(buffer)
                 self._check_size()
                 return []
-            chunk = bytes(buffer)
+            with memoryview(buffer) as view:  # cut without copying what may be megabytes twice
+                frames.append(read_frame(bytes(view[:end])))
+                chunk = bytes(view[end + 2 :])
         # All frames of a chunk in one split: 0.3 µs a frame, a search for each end costs 1.
         *whole, rest = chunk.split(b"\n\n")
         self._buffer = bytearray(rest)
         self._scanned = len(rest)
         self._check_size()
-        return [frame for raw in whole if (frame := read_frame(raw)) is not None]
+        frames += map(read_frame, whole)
+        return [frame for frame in frames if frame is not None]
 
     def _with_lf(self, chunk: bytes) -> bytes:
         """The chunk with one kind of line end: CR LF and CR alone become LF, also when cut between the two."""

@@ -1,6 +1,6 @@
 """Promise 6: cost grows linearly, with an answer's pieces and size and with the history.
 
-Only ratios of two sizes within one run: sixteen times as much must not cost more than twice sixteen times.
+Only ratios of two sizes within one run: so many times as much must not cost more than twice so many times.
 """
 
 import time
@@ -15,8 +15,8 @@ from openagent.testing import raw
 LOOK = Tool("look", "", {}, len)
 
 
-def ratio(work, size, tries=3):
-    """How much more CPU time sixteen times the size takes."""
+def ratio(work, size, *, times=16, tries=3):
+    """How much more CPU time so many times the size takes."""
 
     def cost(size):
         started = time.process_time()
@@ -25,7 +25,7 @@ def ratio(work, size, tries=3):
 
     cost(size)  # what is imported and cached on first use
     small = min(cost(size) for _ in range(tries))
-    return cost(16 * size) / max(small, 0.001)
+    return cost(times * size) / max(small, 0.001)
 
 
 def decoded(frames):
@@ -57,11 +57,12 @@ def one_large_event(count):
 
 
 @pytest.mark.parametrize(
-    ("work", "size"), [(arguments_in_fragments, 20_000), (text_in_deltas, 2_500), (one_large_event, 50_000)]
+    ("work", "size", "times"),
+    [(arguments_in_fragments, 20_000, 16), (text_in_deltas, 2_500, 16), (one_large_event, 300_000, 3)],
 )
-def test_the_cost_of_decoding_grows_linearly(work, size):
+def test_the_cost_of_decoding_grows_linearly(work, size, times):
     """Promise 6: 5 MB of arguments in pieces of 16 bytes, many deltas of one text, one event in many pieces."""
-    assert ratio(work, size) < 32
+    assert ratio(work, size, times=times) < 2 * times
 
 
 def test_the_cost_of_a_request_grows_linearly_with_the_history(serve, connect):

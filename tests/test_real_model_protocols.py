@@ -46,8 +46,6 @@ def test_a_conversation_with_a_finished_tool_round_is_answered_on_every_wire(pro
         assert client.finish_reason in ("stop", "length")
         assert client.usage.input_tokens > 50
         assert 0 < client.usage.output_tokens <= 20
-        assert [event.response.model for event in events if isinstance(event, RoundFinished)] == [client_model(client)]
-
-
-def client_model(client):
-    return "smollm2-135m-instruct"
+        assert [event.response.model for event in events if isinstance(event, RoundFinished)] == [
+            "smollm2-135m-instruct"
+        ]

@@ -265,8 +265,11 @@ def distinct(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def plain(text: str) -> Item:
-    """The message that says this text; servers that check types want an id beside the form with parts (vLLM)."""
-    return {"role": "assistant", "content": text}
+    """The message that says this text.
+
+    Servers that check types want an id beside the form with parts (vLLM), and llama.cpp wants the type.
+    """
+    return {"type": "message", "role": "assistant", "content": text}
 
 
 def _without_id(item: Item) -> Item:

@@ -163,12 +163,12 @@ def test_the_conversation_is_a_list_of_items():
                 {"type": "input_image", "image_url": "https://h/i.png", "detail": "low"},
             ],
         },
-        {"role": "assistant", "content": "One moment."},
+        {"type": "message", "role": "assistant", "content": "One moment."},
         {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"ä":1}'},
         {"type": "function_call", "call_id": "c2", "name": "g", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
         {"type": "function_call_output", "call_id": "c2", "output": "Error: no such file"},
-        {"role": "assistant", "content": "Done."},
+        {"type": "message", "role": "assistant", "content": "Done."},
         {"role": "user", "content": [{"type": "input_text", "text": "thanks"}]},
     ]
 
@@ -704,7 +704,7 @@ def test_plain_thoughts_beside_encrypted_ones_stay_away_and_a_summary_is_there()
 
 def test_a_turn_that_is_nothing_but_text_keeps_no_state():
     assert turn(delta("Hi"), done(message("Hi")), ended(message("Hi"))).message == Message.assistant("Hi")
-    assert items(Message.assistant("Hi")) == [{"role": "assistant", "content": "Hi"}]
+    assert items(Message.assistant("Hi")) == [{"type": "message", "role": "assistant", "content": "Hi"}]
 
 
 def test_a_turn_of_a_vendors_tool_alone_keeps_its_items():
@@ -762,13 +762,13 @@ def test_ids_and_names_that_were_replaced_are_replaced_in_what_goes_back():
 def test_items_do_not_go_back_once_the_blocks_were_changed():
     answer = turn(ended(reasoning("Hm."), message("Hi"))).message
     changed = Message("assistant", [TextBlock("Ho")], answer.provider_state)
-    assert items(changed) == [{"role": "assistant", "content": "Ho"}]
+    assert items(changed) == [{"type": "message", "role": "assistant", "content": "Ho"}]
 
 
 def test_items_do_not_go_to_another_host():
     answer = turn(ended(reasoning("Hm."), message("Hi"), function_call())).message
     assert items(answer, base_url="https://other.example.com/v1") == [
-        {"role": "assistant", "content": "Hi"},
+        {"type": "message", "role": "assistant", "content": "Hi"},
         {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": '{"place":"museum"}'},
     ]
 
