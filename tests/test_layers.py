@@ -2,7 +2,6 @@
 
 import ast
 import io
-import statistics
 import subprocess
 import sys
 import tokenize
@@ -291,11 +290,14 @@ def test_importing_the_package_loads_no_heavy_library():
     assert set(HEAVY) & {module.partition(".")[0] for module in loaded} == set()
 
 
-def test_importing_the_package_costs_no_more_than_a_few_times_what_requests_costs():
-    """Measured in one run, side by side: a notebook's first cell must not have to wait."""
+def test_importing_the_package_costs_less_than_importing_requests(tmp_path, monkeypatch):
+    """In one run, side by side, with compiled files kept as usual: a notebook's first cell must not have to wait."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
 
     def seconds(module):
         return float(child(f"import time; s = time.process_time(); import {module}; print(time.process_time() - s)"))
 
-    ours, theirs = zip(*[(seconds("openagent"), seconds("requests")) for _ in range(5)], strict=True)
-    assert statistics.median(ours) < 4 * statistics.median(theirs)
+    seconds("openagent"), seconds("requests")  # compiles
+    ours, theirs = zip(*[(seconds("openagent"), seconds("requests")) for _ in range(7)], strict=True)
+    assert min(ours) < min(theirs)
