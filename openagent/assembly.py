@@ -86,7 +86,7 @@ class Answer:
                 raise InvalidResponseError(f"the server sent more than {MAX_CALLS} calls in one turn")
             call = self._calls[at] = Call()
         if id and not call.id:
-            call.id = self._unique(id)
+            call.id = self._unique(codec.mend(id))
         if name and not call.name:
             call.name = name.strip()
         if arguments:

@@ -21,6 +21,7 @@ from .messages import ContentBlock, FinishReason, Message
 from .sse import Frame, Framer
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+_FIELDS = (b":", b"data", b"event", b"id", b"retry")
 
 
 class TurnDecoder(ABC):
@@ -260,4 +261,4 @@ class BodyDecoder:
 
 def _looks_like_stream(head: bytes) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return not head or head.startswith((b":", b"data", b"event", b"id", b"retry"))
+    return any(head.startswith(field) or field.startswith(head) for field in _FIELDS)  # or cut within the first one

@@ -111,6 +111,7 @@ def request_id(headers: Mapping[str, str]) -> str | None:
 def _error(
     message: str, status: int | None, headers: Mapping[str, str], body: str, said: Mapping[str, Any]
 ) -> APIError:
+    message, body = codec.mend(message), codec.mend(body)  # or they could not be printed
     overflow = status in (None, 400, 413, 422, 500) and _is_overflow(f"{message} {said.get('code')} {said.get('type')}")
     asked = headers.get("x-should-retry", "").lower()
     retryable = asked == "true" if asked in ("true", "false") else status in RETRYABLE_STATUSES

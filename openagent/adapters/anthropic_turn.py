@@ -100,7 +100,7 @@ class AnthropicTurn(TurnDecoder):
         if not isinstance(message, dict):
             return
         if self.answer.id is None and message.get("id"):
-            self.answer.id, self.answer.model = str(message["id"]), message.get("model")
+            self.answer.id, self.answer.model = str(message["id"]), _word(message.get("model"))
         content = message.get("content")
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
