@@ -27,7 +27,7 @@ from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
 from .loop import Exchange
 from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock, ToolResultBlock, Usage, attached
-from .options import AgentOptions
+from .options import AgentOptions, check_names
 from .readable import readable
 from .tools import Tool, registered
 from .transport import Line
@@ -49,6 +49,7 @@ class Client:
 
     def __init__(self, options: AgentOptions | None = None, **settings: Any) -> None:
         if options is None:
+            check_names(settings)
             options = AgentOptions(**settings)
         elif settings:
             options = _checked(options).replace(**settings)

@@ -115,14 +115,15 @@ def _error(
     overflow = status in (None, 400, 413, 422, 500) and _is_overflow(f"{message} {said.get('code')} {said.get('type')}")
     asked = headers.get("x-should-retry", "").lower()
     retryable = asked == "true" if asked in ("true", "false") else status in RETRYABLE_STATUSES
-    hint = f" ({_HINTS[status]})" if status in _HINTS else ""
+    wait = retry_after(headers)
+    hint = _HINTS.get(status or 0) or (None if wait is None else f"the server asks to wait {wait:g} s")
     return (ContextOverflowError if overflow else APIError)(
-        f"API error{'' if status is None else f' {status}'}: {message[:MAX_BODY_CHARS]}{hint}",
+        f"API error{'' if status is None else f' {status}'}: {message[:MAX_BODY_CHARS]}{f' ({hint})' if hint else ''}",
         retryable=retryable and not overflow,
         status=status,
         body=body[:MAX_BODY_CHARS],
         request_id=request_id(headers),
-        retry_after=retry_after(headers),
+        retry_after=wait,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from .errors import ConfigError
 from .hooks import Hooks
+from .limits import Limits
 from .presets import canonical_base_url, key_variable, origin, preset
 from .retry import RetryConfig
 from .tools import Tool, as_tool, by_name
@@ -42,7 +43,7 @@ class AgentOptions:
     ``timeout`` is seconds to connect and the longest silence between bytes; ``deadline`` the seconds
     that one exchange may take in all. ``max_tool_iterations=0`` sends no tools.
     ``max_tool_result_chars`` counts over one exchange. ``response_format`` is a JSON Schema or
-    ``"json"``. ``extra_body`` is merged into the request's body last.
+    ``"json"``. ``extra_body`` is merged into the request's body last. ``limits`` is how much a server may send.
     """
 
     model: str = ""
@@ -79,6 +80,7 @@ class AgentOptions:
     deadline: float | None = None
     retry: RetryConfig | None = field(default_factory=RetryConfig)
     accept_unfinished: bool = False
+    limits: Limits = field(default_factory=Limits)
     proxies: str | Mapping[str, str] | None = None
     verify: bool | str | None = None
     cert: str | tuple[str, str] | None = None
@@ -99,9 +101,7 @@ class AgentOptions:
         A new provider brings its own address and protocol, and a key, headers and a certificate never
         follow to another host: give them again. What the environment said is kept.
         """
-        unknown = changes.keys() - self._given.keys()
-        if unknown:
-            raise ConfigError(f"there is no setting {sorted(unknown)[0]!r}; see AgentOptions")
+        check_names(changes)
         found = {name: getattr(self, name) for name in ("model", "base_url", "protocol", "tools")}
         given = self._given | found | {"api_key": self.api_key or ""} | changes
         if "provider" in changes:
@@ -150,6 +150,17 @@ _DEFAULTS: dict[str, Any] = {
     item.name: item.default if item.default_factory is MISSING else item.default_factory()
     for item in fields(AgentOptions)
 }
+
+
+def check_names(settings: Iterable[str]) -> None:
+    """``ConfigError`` if one of these is no setting, with the name that was probably meant."""
+    from difflib import get_close_matches
+
+    for name in settings:
+        if name not in _DEFAULTS:
+            close = get_close_matches(name, _DEFAULTS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "see help(openagent.AgentOptions)"
+            raise ConfigError(f"there is no setting {name!r}: {hint}")
 
 
 def get_base_url(provider: str = "", fallback: str = DEFAULT_BASE_URL) -> str:
@@ -300,6 +311,7 @@ def _check_limits(options: AgentOptions) -> None:
 
 
 def _check_network(options: AgentOptions) -> None:
+    _check(isinstance(options.limits, Limits), "limits", options.limits, "Limits(...)")
     waits = options.timeout if isinstance(options.timeout, tuple) else (options.timeout,) * 2
     is_right = len(waits) == 2 and all(_is_number(wait) and wait > 0 for wait in waits)
     _check(is_right, "timeout", options.timeout, "seconds above 0, or a pair (connect, read)")

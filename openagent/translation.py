@@ -117,5 +117,9 @@ def innermost(exc: BaseException) -> BaseException:
 
 
 def _reason(exc: BaseException) -> str:
+    from http.client import IncompleteRead
+
     inner = innermost(exc)
+    if isinstance(inner, IncompleteRead):
+        return "the server closed the connection in the midst of it"
     return f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__

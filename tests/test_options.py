@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from openagent import AgentOptions, ConfigError, Hooks, RetryConfig, Tool, tool
+from openagent import AgentOptions, Client, ConfigError, Hooks, RetryConfig, Tool, tool
 
 
 @tool
@@ -269,3 +269,13 @@ def test_options_can_be_pickled():
     after = pickle.loads(pickle.dumps(before))
     assert after == before
     assert after.replace(model="n").api_key == "k"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"), [("temprature", "did you mean 'temperature'?"), ("q", "see help(openagent.AgentOptions)")]
+)
+def test_a_setting_that_does_not_exist_is_named_with_the_one_that_was_meant(wrong, hint):
+    for attempt in (lambda **more: Client(model="m", **more), AgentOptions(model="m").replace):
+        with pytest.raises(ConfigError) as caught:
+            attempt(**{wrong: 1})
+        assert str(caught.value) == f"there is no setting {wrong!r}: {hint}"

@@ -700,7 +700,7 @@ def test_an_error_says_what_the_server_said_and_carries_its_facts():
     headers = {"Retry-After": "3", "X-Request-Id": "req_1"}
     with ScriptedServer(failure(429, "slow down", headers=headers)) as server:
         error = failed(server.url, APIError)
-    assert str(error) == "API error 429: slow down"
+    assert str(error) == "API error 429: slow down (the server asks to wait 3 s)"
     assert (error.status, error.request_id, error.retry_after, error.retryable) == (429, "req_1", 3.0, True)
 
 
