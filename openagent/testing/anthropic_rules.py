@@ -221,9 +221,18 @@ def _check_end(body: Mapping[str, Any], messages: list[dict[str, Any]]) -> None:
 
 
 def _check_thought(messages: list[dict[str, Any]]) -> None:
-    """With thinking on, the turn whose results are sent begins with its thinking."""
-    turn = next(message for message in reversed(messages) if message["role"] == "assistant")
-    kind = turn["content"][0]["type"]
+    """With thinking on, the turn whose results are sent begins with its thinking.
+
+    A turn is all that the assistant says since the user's last prompt: rounds after the first may go without.
+    """
+    opening: dict[str, Any] = {}
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            opening = message
+        elif isinstance(message["content"], str) or message["content"][0]["type"] != "tool_result":
+            break
+    content = opening["content"]
+    kind = "text" if isinstance(content, str) else content[0]["type"]
     demand(
         kind in ("thinking", "redacted_thinking"),
         f"Expected `thinking` or `redacted_thinking`, but found `{kind}`. "

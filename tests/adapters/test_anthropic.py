@@ -855,3 +855,14 @@ def test_an_empty_answer_is_not_kept_but_one_with_state_is():
             one.ask("Weather?")
             assert one.history[-1].content == []
             assert one.history[-1].provider_state["content"] == [SEARCHING]
+
+
+def test_with_a_budget_to_think_a_later_round_may_go_without_thoughts(serve, connect):
+    """The vendor counts all since the last prompt as one turn, which began with its thinking."""
+    first = answer(reasoning="Hm.", calls=[call("look", id="c1")])
+    server = serve(first, answer(calls=[call("look", id="c2")]), "Done.")
+    look = Tool("look", "", {}, lambda arguments: "seen")
+    client = connect(
+        server, protocol="anthropic", tools=[look], auto_execute_tools=True, reasoning_effort=1024, max_tokens=4096
+    )
+    assert client.ask("q") == "Done."
