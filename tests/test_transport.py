@@ -760,36 +760,36 @@ def test_a_connect_has_its_time():
 def test_a_silent_server_has_its_time_before_the_headers():
     """design.md 7.9."""
     with bare(hears_and(left)) as url:
-        error = failed(url, Timeout, timeout=(60, 0.05))
-        assert (str(error), error.retryable, error.blocks) == (f"{url} sent no answer for 0.05 s", True, [])
+        error = failed(url, Timeout, timeout=(60, 0.3))
+        assert (str(error), error.retryable, error.blocks) == (f"{url} sent no answer for 0.3 s", True, [])
 
 
 @pytest.mark.parametrize("framing", ["chunked", "close"])
 def test_a_silence_in_the_midst_of_an_answer_ends_it(framing):
     """design.md 7.9: with what was heard."""
     with ScriptedServer(raw(said("x"), framing=framing, hold=60)) as server:
-        error = failed(server.url, Timeout, timeout=(60, 0.05))
-        assert (str(error), error.blocks) == (f"{server.url} sent nothing more for 0.05 s", [TextBlock("x")])
+        error = failed(server.url, Timeout, timeout=(60, 0.3))
+        assert (str(error), error.blocks) == (f"{server.url} sent nothing more for 0.3 s", [TextBlock("x")])
 
 
 def test_one_number_is_both_timeouts():
     with bare(hears_and(left)) as url:
-        assert "for 0.05 s" in str(failed(url, Timeout, timeout=0.05))
+        assert "for 0.3 s" in str(failed(url, Timeout, timeout=0.3))
 
 
 def test_a_silence_after_a_finish_reason_is_a_good_end(serve):
     """design.md 7.1."""
     server = serve(raw(said("x", "stop"), hold=60), raw(said("y", "stop"), end="reset"), raw(said("z", "stop")))
-    with client_of(server.url, timeout=(60, 0.05)) as client:
+    with client_of(server.url, timeout=(60, 0.4)) as client:
         assert [client.ask("hi") for _ in range(3)] == ["x", "y", "z"]
         assert client.finish_reason == "stop"
 
 
 def test_a_slow_server_that_goes_on_talking_is_not_cut(serve):
     """design.md 7.9, R-105: the seed's timeout is total."""
-    server = serve(answer("a b c d e f g h", delay=0.03))
-    with client_of(server.url, timeout=(1, 0.2)) as client:
-        assert took(lambda: client.ask("hi")) > 0.2
+    server = serve(answer("a b c d e f g h", delay=0.06))
+    with client_of(server.url, timeout=(1, 0.4)) as client:
+        assert took(lambda: client.ask("hi")) > 0.4
 
 
 @pytest.mark.parametrize(
@@ -809,16 +809,16 @@ def test_a_deadline_is_kept_whatever_the_server_does(item):
     start = time.monotonic()
     with (
         ScriptedServer(item, strict=False) as server,
-        client_of(server.url, deadline=0.1, retry=RetryConfig()) as client,
+        client_of(server.url, deadline=0.4, retry=RetryConfig()) as client,
     ):
         with pytest.raises(AgentError) as caught:
             client.ask("hi")
         assert len(server.requests) == 1
-    assert time.monotonic() - start < 0.1 + AT_ONCE
+    assert time.monotonic() - start < 0.4 + AT_ONCE
     if isinstance(caught.value, APIError):
         assert caught.value.status in (500, 503)
     else:
-        assert (type(caught.value), str(caught.value)) == (Timeout, "the deadline of 0.1 s has passed")
+        assert (type(caught.value), str(caught.value)) == (Timeout, "the deadline of 0.4 s has passed")
         assert caught.value.retryable is False
 
 
@@ -889,7 +889,7 @@ def test_a_connection_that_was_dropped_is_tried_again():
 
 def test_a_timeout_before_the_first_word_is_tried_again():
     with bare(hears_and(left), answering(whole(HI))) as url:
-        with client_of(url, retry=AGAIN, timeout=(1, 0.05)) as client:
+        with client_of(url, retry=AGAIN, timeout=(1, 0.4)) as client:
             assert client.ask("hi") == "hi"
 
 
