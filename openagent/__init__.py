@@ -7,6 +7,8 @@
 """
 
 from .adapters import ProviderAdapter, Request, WireAdapter
+from .approval import Approval, ask_user
+from .batch import Budget, Pace, Result, map_prompts
 from .client import Client, query
 from .decoding import TurnDecoder
 from .errors import (
@@ -45,6 +47,7 @@ from .hooks import (
     PreToolUseEvent,
     UserPromptSubmitEvent,
 )
+from .limits import Limits
 from .messages import (
     ContentBlock,
     FinishReason,
@@ -55,9 +58,10 @@ from .messages import (
     ToolUseBlock,
     Usage,
 )
+from .notebook import load_ipython_extension, register_if_there
 from .options import AgentOptions, get_base_url, get_model
 from .retry import RetryConfig, is_retryable_error
-from .tools import Tool, tool
+from .tools import Tool, tool, tools_of
 from .transport import retry_with_backoff, retry_with_backoff_conditional
 
 __version__ = "0.1.0"
@@ -69,6 +73,8 @@ __all__ = [
     "APIError",
     "AgentError",
     "AgentOptions",
+    "Approval",
+    "Budget",
     "CallAnnounced",
     "CallFinished",
     "CallStarted",
@@ -82,7 +88,9 @@ __all__ = [
     "Hooks",
     "ImageBlock",
     "InvalidResponseError",
+    "Limits",
     "Message",
+    "Pace",
     "PostToolUseEvent",
     "PreToolUseEvent",
     "PromptBlockedError",
@@ -91,6 +99,7 @@ __all__ = [
     "Request",
     "Response",
     "ResponseStarted",
+    "Result",
     "RetryConfig",
     "RoundFinished",
     "RunFinished",
@@ -108,15 +117,21 @@ __all__ = [
     "Usage",
     "UserPromptSubmitEvent",
     "WireAdapter",
+    "ask_user",
     "coalesce_text_blocks",
     "estimate_tokens",
     "get_base_url",
     "get_model",
     "is_approaching_limit",
     "is_retryable_error",
+    "load_ipython_extension",
+    "map_prompts",
     "query",
     "retry_with_backoff",
     "retry_with_backoff_conditional",
     "tool",
+    "tools_of",
     "truncate_messages",
 ]
+
+register_if_there()

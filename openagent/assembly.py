@@ -15,18 +15,44 @@ from collections.abc import Callable
 from typing import Any
 
 from . import codec
-from .errors import InvalidResponseError
 from .events import CallAnnounced, Event, ReasoningDelta, TextDelta
 from .history import coalesce_text_blocks
+from .limits import Limits
 from .messages import ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, Usage
 
 Place = tuple[int, ...]
 
-MAX_CALLS = 1000
 CUT_BY_LIMIT = "the answer was cut by the output limit"
 REFUSED = "the answer was refused"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Pieces:
+    """A text that comes in pieces.
+
+    They are joined now and then: a piece of its own takes 60 bytes more than its text (12 MB in 200,000).
+    """
+
+    __slots__ = ("_joined", "_loose")
+
+    def __init__(self) -> None:
+        self._joined: list[str] = []
+        self._loose: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._joined or self._loose)
+
+    def add(self, piece: str) -> None:
+        """One more piece, not empty."""
+        self._loose.append(piece)
+        if len(self._loose) == 1000:
+            self._joined.append("".join(self._loose))
+            self._loose.clear()
+
+    def joined(self) -> str:
+        """All of the text so far."""
+        return "".join((*self._joined, *self._loose))
 
 
 class Call:
@@ -52,11 +78,18 @@ class Answer:
         self.usage: Usage | None = None
         self.id: str | None = None
         self.model: str | None = None
-        self._texts: dict[Place, list[str]] = {}
+        self._texts: dict[Place, Pieces] = {}
         self._calls: dict[Place, Call] = {}
         self._text_seam = _Seam()
         self._reasoning_seam = _Seam()
         self._reasoned = False
+        self.bound(Limits())
+
+    def bound(self, limits: Limits) -> None:
+        """How much may be heard; to be said before anything is."""
+        self._limits = limits
+        self._chars_left = limits.answer_chars
+        self._argument_chars_left = limits.argument_chars
 
     def text(self, piece: str, *, at: Place = (0,)) -> None:
         """A piece of text was heard."""
@@ -64,10 +97,13 @@ class Answer:
             piece = self._text_seam.joined(piece)
         if not piece:
             return
-        if at in self._texts:
-            self._texts[at].append(piece)
-        else:
-            self._texts[at] = [piece]
+        self._chars_left -= len(piece)
+        if self._chars_left < 0:
+            raise self._limits.exceeded("answer_chars")
+        text = self._texts.get(at)
+        if text is None:
+            text = self._texts[at] = Pieces()
+        text.add(piece)
         self.events.append(TextDelta(piece))
 
     def reasoning(self, piece: str) -> None:
@@ -75,6 +111,9 @@ class Answer:
         if not piece.isascii() or self._reasoning_seam.half:
             piece = self._reasoning_seam.joined(piece)
         if piece:
+            self._chars_left -= len(piece)
+            if self._chars_left < 0:
+                raise self._limits.exceeded("answer_chars")
             self._reasoned = True
             self.events.append(ReasoningDelta(piece))
 
@@ -82,19 +121,29 @@ class Answer:
         """A piece of the call at this place was heard. The first id and the first name count."""
         call = self._calls.get(at)
         if call is None:
-            if len(self._calls) >= MAX_CALLS:
-                raise InvalidResponseError(f"the server sent more than {MAX_CALLS} calls in one turn")
+            if len(self._calls) >= self._limits.calls:
+                raise self._limits.exceeded("calls")
             call = self._calls[at] = Call()
         if id and not call.id:
             call.id = self._unique(codec.mend(id))
         if name and not call.name:
             call.name = name.strip()
         if arguments:
+            self._argument_chars_left -= len(arguments)
+            if self._argument_chars_left < 0:
+                raise self._limits.exceeded("argument_chars")
             call.arguments.append(arguments)
         if not call.announced and call.id and call.name:
             call.announced = True
             self.events.append(CallAnnounced(call.id, call.name))
         return call
+
+    def replace_arguments(self, call: Call, arguments: str) -> None:
+        """The arguments of a call came once more, and whole."""
+        self._argument_chars_left += sum(map(len, call.arguments)) - len(arguments)
+        if self._argument_chars_left < 0:
+            raise self._limits.exceeded("argument_chars")
+        call.arguments[:] = [arguments]
 
     def _settle(self) -> None:
         """Half characters are replaced, calls without an id get one, calls without anything go."""
@@ -115,7 +164,7 @@ class Answer:
 
     def heard(self) -> list[ContentBlock]:
         """The text so far. Calls are no part of it: half a call must never be run."""
-        text = "".join(piece for place in sorted(self._texts) for piece in self._texts[place])
+        text = "".join(self._texts[place].joined() for place in sorted(self._texts))
         return [TextBlock(text)] if text else []
 
     def is_empty(self) -> bool:
@@ -128,13 +177,14 @@ class Answer:
 
     def has_text(self) -> bool:
         """Whether more than blanks was heard."""
-        return any(piece.strip() for pieces in self._texts.values() for piece in pieces)
+        return any(text.joined().strip() for text in self._texts.values())
 
     def _blocks(self) -> list[tuple[Place, ContentBlock]]:
-        texts = [(place, TextBlock("".join(pieces))) for place, pieces in self._texts.items()]
+        texts = [(place, TextBlock(text.joined())) for place, text in self._texts.items()]
         if self._calls:
             texts = [(place, block) for place, block in texts if block.text.strip()]
-        calls = [(place, _block(call, self._why_not_run())) for place, call in self._calls.items()]
+        depth = self._limits.json_depth
+        calls = [(place, _block(call, self._why_not_run(), depth)) for place, call in self._calls.items()]
         return sorted([*texts, *calls], key=lambda pair: pair[0])
 
     def _why_not_run(self) -> str | None:
@@ -168,8 +218,8 @@ class _Seam:
         return codec.mend(piece[:-1] if self.half else piece)
 
 
-def _block(call: Call, why_not: str | None) -> ToolUseBlock:
-    input, raw, error = read_arguments("".join(call.arguments))
+def _block(call: Call, why_not: str | None, depth: int) -> ToolUseBlock:
+    input, raw, error = read_arguments("".join(call.arguments), depth=depth)
     name = call.name
     if not _NAME.fullmatch(name):
         name, error = "invalid_tool_call", f"the name of the call, {name[:80]!r}, is not the name of a tool"
@@ -177,7 +227,7 @@ def _block(call: Call, why_not: str | None) -> ToolUseBlock:
     return ToolUseBlock(call.id, name, input, raw, error, call.state or None)
 
 
-def read_arguments(text: str) -> tuple[dict[str, Any], str | None, str | None]:
+def read_arguments(text: str, *, depth: int = codec.MAX_DEPTH) -> tuple[dict[str, Any], str | None, str | None]:
     """The input of a call, and if there is none the raw text and the reason.
 
     Nothing and ``null`` are an empty object; an object that was encoded twice is unpacked. Nothing
@@ -187,10 +237,10 @@ def read_arguments(text: str) -> tuple[dict[str, Any], str | None, str | None]:
     if not text.strip():
         return {}, None, None
     try:
-        value = codec.parse(text)
+        value = codec.parse(text, depth=depth)
         for _ in range(3):
             if isinstance(value, str):
-                value = codec.parse(value)
+                value = codec.parse(value, depth=depth)
         if "\\ud" in text.lower():  # half a character, written as an escape
             value = codec.parse(codec.dump(value))
     except ValueError as exc:

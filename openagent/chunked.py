@@ -21,12 +21,15 @@ class Dechunker:
 
     def __init__(self) -> None:
         self.is_over = False
+        self.error: ValueError | None = None
         self._rest = b""  # the beginning of a line
         self._left = 0  # bytes still to come of the chunk under way, its line end included
         self._is_in_trailer = False
 
     def feed(self, data: bytes) -> bytes:
-        """The payload in these bytes; ``ValueError`` if they are no chunked body."""
+        """The payload in these bytes; ``ValueError`` if they are no chunked body, once what came before is told."""
+        if self.error is not None:
+            raise self.error
         if self._rest:
             data, self._rest = self._rest + data, b""
         parts: list[bytes] = []
@@ -37,7 +40,14 @@ class Dechunker:
             line_end = data.find(b"\r\n", at)
             if line_end < 0:
                 break
-            size = _size(data[at:line_end])
+            try:
+                line = data[at:line_end]
+                size = int(line, 16) if line.isalnum() else _size(line)  # the call costs more than all the rest
+            except ValueError as exc:
+                self.error = exc
+                if payload := b"".join(parts):
+                    return payload
+                raise
             start = line_end + 2
             if size == 0:
                 self._is_in_trailer = True
@@ -84,8 +94,8 @@ class EagerReading:
             self._dechunker = Dechunker()
         payload = b""
         while not payload and not self._dechunker.is_over:
-            data = me.fp.read1(READ_BYTES)
-            if not data:
+            data = b"" if self._dechunker.error else me.fp.read1(READ_BYTES)
+            if not data and not self._dechunker.error:
                 raise IncompleteRead(b"")
             try:
                 payload = self._dechunker.feed(data)

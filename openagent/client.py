@@ -21,14 +21,17 @@ from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
 from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
+from .emulation import tooled
 from .errors import AgentError, ConfigError, PromptBlockedError
 from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
+from .extraction import extract
 from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
 from .loop import Exchange
 from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock, ToolResultBlock, Usage, attached
 from .options import AgentOptions, check_names
 from .readable import readable
+from .showing import show
 from .tools import Tool, registered
 from .transport import Line
 
@@ -62,6 +65,7 @@ class Client:
         self._waiting: deque[Event] = deque()  # events heard while sending
         self._blocks: deque[ContentBlock] = deque()  # blocks to be handed out by receive()
         self._heard: list[ContentBlock] = []  # the text of a round in auto mode
+        self._approved: set[str] = set()  # the tools that the user has approved for good
         self._owner: dict[str, int] = {}  # the thread that uses the client now
         self.tools: dict[str, Tool] = options.registry
 
@@ -168,7 +172,7 @@ class Client:
                 yield self._blocks.popleft()
             elif (event := self._next_event()) is None:
                 return
-            elif isinstance(event, TextDelta) and not self._is_auto:
+            elif isinstance(event, TextDelta) and self._exchange is not None and not self._exchange.is_auto:
                 yield TextBlock(event.text)
             else:
                 self._collect(event)
@@ -202,6 +206,23 @@ class Client:
                 'or answer with add_tool_result() and go on with ask("")'
             )
         return "".join(pieces)
+
+    def show(self, prompt: str, *attachments: Attachment, **settings: Any) -> None:
+        """Ask, and show the answer live: as Markdown in the cell of a notebook, else as text on stdout."""
+
+        def asked() -> Iterator[Event]:
+            self.send(prompt, *attachments, **settings)
+            yield from self.events()
+
+        show(asked())
+
+    def extract(self, prompt: str, shape: Any, *attachments: Attachment, retries: int = 2, **settings: Any) -> Any:
+        """Ask for an answer of a shape: a dataclass, TypedDict, ``list[...]``, Enum, other type, or a JSON Schema.
+
+        Returns a value of the type (JSON for a JSON Schema). The model is shown its mistake, ``retries`` times.
+        ``AgentError`` if the answer is cut, refused or interrupted, ``InvalidResponseError`` if it never fits.
+        """
+        return extract(self, prompt, shape, attachments, retries=retries, settings=settings)
 
     def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
         """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
@@ -268,7 +289,10 @@ class Client:
     def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
         """The options of a new request, with the tools of the registry; what was still coming is dropped."""
         histories.check(self._history)
-        options = _checked(self._options.replace(**{"tools": registered(self.tools)} | settings))
+        changes = {"tools": registered(self.tools)} | settings
+        options = self._options
+        if settings or changes["tools"] != options.tools:  # checking all settings again costs 0.1 ms
+            options = _checked(options.replace(**changes))
         self._interrupt.clear()
         self._discard()
         return options
@@ -291,7 +315,7 @@ class Client:
 
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
-            options = _with_local_server(options)
+            options = local.with_server(options)
         history = list(self._history)
         # A cell that is run again after a failure must not ask twice.
         if message is not None and not (history[-1:] == [message] and message.role == "user"):
@@ -302,9 +326,9 @@ class Client:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history
         line = Line(options, self._connections, self._interrupt)
-        adapter = _adapter_class(options)(options, sendable, list(options.tools), line)
+        adapter = tooled(_adapter_class(options), options)(options, sendable, list(options.tools), line)
         self._exchange = Exchange(
-            adapter, options, tools=options.registry, history=self._history, interrupt=self._interrupt
+            adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved
         )
         self._events = self._exchange.run()
         first = self._pull()
@@ -312,10 +336,8 @@ class Client:
             self._waiting.append(first)
 
     def _pull(self) -> Event | None:
-        if self._events is None:
-            return None
         try:
-            return next(self._events, None)
+            return next(self._events, None) if self._events is not None else None
         except BaseException:
             self._events = None
             self._blocks.clear()
@@ -362,7 +384,8 @@ class Client:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["options"])  # type: ignore[misc]
-        self._history, self.tools = state["history"], state["tools"]
+        # copy.copy() hands over the very same list and dict.
+        self._history, self.tools = list(state["history"]), dict(state["tools"])
 
 
 def query(prompt: str, options: AgentOptions) -> Iterator[Event]:
@@ -395,10 +418,3 @@ def _checked(options: AgentOptions) -> AgentOptions:
         raise ConfigError(f"options {options!r:.100} must be AgentOptions; a model is given as Client(model=...)")
     _adapter_class(options).check(options)
     return options
-
-
-def _with_local_server(options: AgentOptions) -> AgentOptions:
-    endpoint = local.serve(options.model)
-    return options.replace(
-        base_url=endpoint.base_url, model=endpoint.model, api_key=options.api_key, headers=options.headers
-    )

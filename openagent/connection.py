@@ -10,6 +10,7 @@ Source: urllib3 2.3 to 2.8; the shutdown of a socket that another thread reads w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ class Connections:
         self._socket: socket.socket | None = None
         self._response: Response | None = None
         self._adapter: Any = None
+        self._process = 0
 
     def send(
         self,
@@ -47,8 +49,9 @@ class Connections:
 
         The pool is used without a session: a session would add cookies, ``.netrc`` and redirects.
         """
-        if self._adapter is None:
-            self._adapter = _adapter_class()(self)
+        if self._adapter is None or self._process != os.getpid():
+            self._adapter = _adapter_class()(self)  # after a fork the connections are the parent's
+            self._process = os.getpid()
         self._response = None
         response: Response = self._adapter.send(
             request, stream=True, timeout=timeout, proxies=proxies, verify=verify, cert=cert
@@ -58,6 +61,8 @@ class Connections:
 
     def cut(self) -> None:
         """Shut down the connection under way; whoever is blocked on it wakes up."""
+        if self._process != os.getpid():  # a forked child has no business with the parent's
+            return
         for shutdown in (self._shutdown_socket, self._shutdown_response):
             try:
                 shutdown()
@@ -68,7 +73,7 @@ class Connections:
         """Close all connections. They are opened again when needed."""
         self._socket = self._response = None  # the response would keep its pool alive, and that its connections
         if self._adapter is not None:
-            self._adapter.close()
+            self._adapter.close_connections()
 
     def entered(self, sock: socket.socket | None, *, was_reused: bool) -> None:
         """A connection says that the request under way goes through this socket."""
@@ -127,6 +132,14 @@ def _adapter_class() -> Any:
             if not proxy.lower().startswith("socks"):
                 manager.pool_classes_by_scheme = self.pool_classes
             return manager
+
+        def close_connections(self) -> None:
+            # clear() alone leaves them open as long as anybody, such as the traceback of an error, knows the pool.
+            for manager in (self.poolmanager, *self.proxy_manager.values()):
+                for pool in map(manager.pools.get, manager.pools.keys()):
+                    if pool is not None:
+                        pool.close()
+                manager.clear()
 
     return PoolAdapter
 

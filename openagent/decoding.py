@@ -17,10 +17,10 @@ from . import codec, faults
 from .assembly import Answer
 from .errors import AgentError, InvalidResponseError, StreamInterruptedError
 from .events import Event, Response, ResponseStarted, TurnFinished
+from .limits import Limits
 from .messages import ContentBlock, FinishReason, Message
-from .sse import Frame, Framer
+from .sse import Frame, Framer, read_frame
 
-MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FIELDS = (b":", b"data", b"event", b"id", b"retry")
 
 
@@ -30,6 +30,8 @@ class TurnDecoder(ABC):
     A decoder sets ``answer.ended`` when the turn has ended well, and ``done`` when the protocol's stop
     event came, after which nothing is read. It raises ``APIError`` for an error in the stream.
     """
+
+    head = b"data: "  # what stands before the JSON text in the frames that ``quick`` may know
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
@@ -64,11 +66,21 @@ class BodyDecoder:
     ended well.
     """
 
-    def __init__(self, turn: TurnDecoder, *, status: int = 200, accept_unfinished: bool = False) -> None:
+    def __init__(
+        self,
+        turn: TurnDecoder,
+        *,
+        status: int = 200,
+        accept_unfinished: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
         self._turn = turn
         self._status = status
         self._accept_unfinished = accept_unfinished
-        self._framer = Framer()
+        self._limits = limits or Limits()
+        self._bytes_left = self._limits.answer_bytes
+        turn.answer.bound(self._limits)
+        self._framer = Framer(self._limits)
         self._document: bytearray | None = None
         self._is_known = False
         self._has_framed = False
@@ -89,10 +101,13 @@ class BodyDecoder:
         if not self._is_known:
             chunk = self._recognise(chunk)
         try:
+            self._bytes_left -= len(chunk)
+            if self._bytes_left < 0:
+                raise self._limits.exceeded("answer_bytes")
             if self._document is not None:
                 self._grow(chunk)
             else:
-                self._hear_frames(self._framer.feed(chunk))
+                self._hear_frames(self._framer.cut(chunk))
             return self._finish() if self.done else self._told()
         except AgentError as error:
             return self._fail(error)
@@ -140,16 +155,19 @@ class BodyDecoder:
     def _grow(self, chunk: bytes) -> None:
         assert self._document is not None
         self._document += chunk
-        if len(self._document) > MAX_DOCUMENT_BYTES:
-            raise InvalidResponseError(f"the server sent a document of more than {MAX_DOCUMENT_BYTES} bytes")
+        if len(self._document) > self._limits.document_bytes:
+            raise self._limits.exceeded("document_bytes")
 
-    def _hear_frames(self, frames: list[Frame]) -> None:
-        quick = self._turn.quick
-        for frame in frames:
-            if frame[0] != "error" and quick(frame[1]):
+    def _hear_frames(self, frames: list[bytes]) -> None:
+        quick, head = self._turn.quick, self._turn.head
+        start = len(head)
+        for raw in frames:
+            if raw.startswith(head) and b"\n" not in (text := raw[start:]) and quick(text):
                 self._has_framed = True
                 continue
-            self._hear(frame)
+            frame = read_frame(raw)
+            if frame is not None:
+                self._hear(frame)
             if self.done:
                 return
 
@@ -178,12 +196,15 @@ class BodyDecoder:
             self.done = self._turn.done
 
     def _payload(self, data: bytes) -> Any:
+        depth = self._limits.json_depth
         try:
-            return codec.parse(data)
+            return codec.parse(data, depth=depth)
+        except codec.TooDeep:
+            raise self._limits.exceeded("json_depth") from None
         except ValueError:
             pass
         try:  # a gateway that reports an error in the midst of an event leaves its last line whole
-            return codec.parse(data.rpartition(b"\n")[2] if b"\n" in data else b"")
+            return codec.parse(data.rpartition(b"\n")[2] if b"\n" in data else b"", depth=depth)
         except ValueError:
             shown = data[:200].decode("utf-8", "replace")
             raise InvalidResponseError(f"the server sent an event that is not JSON: {shown!r}", body=shown) from None
@@ -208,7 +229,9 @@ class BodyDecoder:
         if self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
             raise faults.not_an_answer(self._status, self._turn.headers, body)
         try:
-            payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"))
+            payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"), depth=self._limits.json_depth)
+        except codec.TooDeep:
+            raise self._limits.exceeded("json_depth") from None
         except ValueError:
             if not codec.is_cut(body):
                 raise faults.not_an_answer(self._status, self._turn.headers, body) from None

@@ -47,6 +47,19 @@ class AgentError(Exception):
         self.retry_after = retry_after
         self.blocks = list(blocks)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows for it: the lines that led to it, none of them ours or IPython's, and what it says."""
+        import os
+        import traceback
+
+        foreign = (os.path.dirname(__file__), os.sep + "IPython" + os.sep)
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(foreign[0]) and foreign[1] not in frame.filename
+        ]
+        return [*"".join(traceback.format_list(frames)).splitlines(), f"{type(self).__name__}: {self}"]
+
 
 class ConfigError(AgentError, ValueError):
     """You asked for what cannot be done; nothing was sent."""

@@ -14,11 +14,17 @@ from .messages import FinishReason, Message, ToolResultBlock, ToolUseBlock, Usag
 Cause = Literal["completed", "limit", "truncated", "refused", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TextDelta:
     """A piece of the answer's text, as it arrived."""
 
     text: str
+
+    def __init__(self, text: str) -> None:
+        _set_text(self, text)  # see ``TextBlock``
+
+
+_set_text = vars(TextDelta)["text"].__set__
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def answered(messages: Sequence[Message]) -> list[Message]:
         turn, place = messages[index], len(copy)
         copy.append(turn)
         index += 1
-        if turn.role != "assistant" or not turn.calls:
+        if turn.role != "assistant" or turn.only_text or not turn.calls:
             continue
         given: set[str] = set()
         while index < len(messages) and messages[index].results:
@@ -90,6 +90,9 @@ def sendable(messages: Sequence[Message]) -> list[Message]:
     while index < len(rows):
         turn = rows[index]
         index += 1
+        if turn.only_text:
+            copy.append(turn)
+            continue
         copy += _without_results(turn)
         if turn.role != "assistant" or not turn.calls:
             continue

@@ -24,6 +24,7 @@ from .retry import RetryConfig
 from .tools import Tool, as_tool, by_name
 
 DEFAULT_BASE_URL = "http://localhost:1234/v1"
+TOOL_MODES = ("native", "emulated", "auto")
 PROTOCOLS = ("openai-chat", "openai-responses", "anthropic")
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -43,7 +44,13 @@ class AgentOptions:
     ``timeout`` is seconds to connect and the longest silence between bytes; ``deadline`` the seconds
     that one exchange may take in all. ``max_tool_iterations=0`` sends no tools.
     ``max_tool_result_chars`` counts over one exchange. ``response_format`` is a JSON Schema or
-    ``"json"``. ``extra_body`` is merged into the request's body last. ``limits`` is how much a server may send.
+    ``"json"``. The calls of a turn run in up to ``tool_workers`` threads. ``approve`` is asked before each call
+    (``openagent.ask_user`` asks at the terminal); a tool's own goes before it. A call that is made with the
+    same arguments more than ``max_repeated_calls`` times is the last. ``tool_mode`` is ``"native"``,
+    ``"emulated"`` (tools by structured output, for models and servers that have none; what the built-in
+    model always gets) or ``"auto"`` (native unless the server refuses). ``rescue_tool_calls`` runs calls that
+    a server left in the text. ``extra_body`` is merged into the request's body last.
+    ``limits`` is how much a server may send.
     """
 
     model: str = ""
@@ -65,6 +72,11 @@ class AgentOptions:
     max_tool_iterations: int = 5
     max_tool_calls: int = 15
     max_tool_result_chars: int = 300_000
+    max_repeated_calls: int = 3
+    tool_workers: int = 1
+    approve: Callable[..., Any] | None = None
+    tool_mode: str = "native"
+    rescue_tool_calls: bool = False
     final_response: bool = True
     include_reasoning: bool = False
     reasoning_effort: str | int | None = None
@@ -305,6 +317,12 @@ def _check_limits(options: AgentOptions) -> None:
     for name in ("max_tool_iterations", "max_tool_calls", "max_tool_result_chars"):
         value = getattr(options, name)
         _check(type(value) is int and value >= 0, name, value, "a whole number, 0 or more")
+    for name in ("max_repeated_calls", "tool_workers"):
+        value = getattr(options, name)
+        _check(type(value) is int and value >= 1, name, value, "a whole number, 1 or more")
+    approve = options.approve
+    _check(approve is None or callable(approve), "approve", approve, "a function of a call, such as ask_user")
+    _check(options.tool_mode in TOOL_MODES, "tool_mode", options.tool_mode, f"one of {', '.join(TOOL_MODES)}")
     _check(
         options.retry is None or isinstance(options.retry, RetryConfig), "retry", options.retry, "a RetryConfig or None"
     )

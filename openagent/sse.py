@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from .errors import InvalidResponseError
-
-MAX_FRAME_BYTES = 64 * 1024 * 1024
+from .limits import Limits
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -27,20 +25,25 @@ Frame = tuple[Union[str, None], bytes]
 class Framer:
     """Cuts a body into frames. Feed it what arrives; ask for the ``rest`` at the end."""
 
-    def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self._buffer = bytearray()  # a frame under way
         self._scanned = 0  # it does not end before this place
         self._head: bytes | None = b""  # the first bytes, while they may be a byte order mark
         self._after_cr = False  # an LF that comes next belongs to the CR before it
-        self._limit = max_frame_bytes
+        self._limits = limits or Limits()
+        self._limit = self._limits.event_bytes
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that end in this chunk."""
+        return [frame for raw in self.cut(chunk) if (frame := read_frame(raw)) is not None]
+
+    def cut(self, chunk: bytes) -> list[bytes]:
+        """The same, not yet read: the lines of each, which end with LF."""
         if self._head is not None:
             chunk = self._without_bom(chunk)
         chunk = self._with_lf(chunk)
         buffer = self._buffer
-        frames: list[Frame | None] = []
+        frames: list[bytes] = []
         if buffer:
             buffer += chunk
             end = buffer.find(b"\n\n", max(0, self._scanned - 1))
@@ -49,15 +52,14 @@ class Framer:
                 self._check_size()
                 return []
             with memoryview(buffer) as view:  # cut without copying what may be megabytes twice
-                frames.append(read_frame(bytes(view[:end])))
+                frames.append(bytes(view[:end]))
                 chunk = bytes(view[end + 2 :])
         # All frames of a chunk in one split: 0.3 µs a frame, a search for each end costs 1.
         *whole, rest = chunk.split(b"\n\n")
         self._buffer = bytearray(rest)
         self._scanned = len(rest)
         self._check_size()
-        frames += map(read_frame, whole)
-        return [frame for frame in frames if frame is not None]
+        return frames + whole
 
     def _with_lf(self, chunk: bytes) -> bytes:
         """The chunk with one kind of line end: CR LF and CR alone become LF, also when cut between the two."""
@@ -79,7 +81,7 @@ class Framer:
 
     def _check_size(self) -> None:
         if len(self._buffer) > self._limit:
-            raise InvalidResponseError(f"the server sent an event of more than {self._limit} bytes")
+            raise self._limits.exceeded("event_bytes")
 
     def rest(self) -> Frame | None:
         """The last frame, if the body ended without the empty line after it."""
@@ -105,8 +107,6 @@ def _value(line: bytes, start: int) -> bytes:
 
 
 def _read_fields(raw: bytes) -> Frame | None:
-    import sseclient
-
     name, data = b"", []
     for line in raw.splitlines():
         field = line.partition(b":")[0]
@@ -116,9 +116,13 @@ def _read_fields(raw: bytes) -> Frame | None:
             name = line
         elif line.startswith(b"error:"):  # llama.cpp before 2024 reports an error in a field of its own
             return "error", _value(line, 6)
+    if not data:  # an event without data is none
+        return None
     # sseclient adds line to line, which costs the square of their number, and raises on bytes that are not
-    # UTF-8: data lines are joined here. An event without data is none.
+    # UTF-8: data lines are joined here.
+    import sseclient
+
     rest = name.decode("utf-8", "replace").encode() + b"\ndata"
-    for event in sseclient.SSEClient(iter([rest] if data else ())).events():
+    for event in sseclient.SSEClient(iter([rest])).events():
         return None if event.event == "message" else event.event, b"\n".join(data)
     return None

@@ -1,45 +1,31 @@
-"""What a tool is, and running one call of it.
+"""What a tool is.
 
 A tool is a name, a description, a JSON Schema and a handler that takes one dict. ``@tool`` makes
-one of a typed function, ``tool("name", "description")`` starts a builder, and ``as_tool`` takes
-whatever a user may write into ``tools=``. Whatever goes wrong in a call is an error result that
-the model reads; only ``KeyboardInterrupt`` and its like come out.
+one of a typed function, ``tools_of`` some of an object's methods, ``tool("name", "description")``
+starts a builder, and ``as_tool`` takes whatever a user may write into ``tools=``.
 
-Owns: tools, and the way from a call to its result. Does not know: hooks, providers, the client,
-which call comes next. Source: the Agent SDK's tools (R-140 to R-148), JSON Schema 2020-12.
+Owns: tools, and how each wants to be run. Does not know: running them, hooks, providers, the client.
+Source: the Agent SDK's tools (R-140 to R-148), JSON Schema 2020-12.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
-import logging
 import re
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, overload
 
-from .codec import mend
 from .errors import ConfigError, ToolError
-from .messages import ToolResultBlock, ToolUseBlock
-from .readable import first_items, readable, text_of
-from .schema import (
-    Mismatch,
-    check,
-    check_schema,
-    expand,
-    expand_property,
-    function_schema,
-    takes_self,
-    without_nulls,
-)
+from .schema import Mismatch, check_schema, expand, expand_property, function_schema, takes_self
 
-log = logging.getLogger("openagent.tools")
+MAX_RESULT_CHARS = 100_000
+"""How much of one result the model reads, unless the tool says otherwise."""
 
 Handler = Callable[[dict[str, Any]], Any]
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -51,6 +37,11 @@ class Tool:
 
     ``handler`` gets one dict; None leaves the calls to the caller. ``function`` is what ``@tool``
     was put on, ``vendor`` the tool of a vendor that goes to the wire as it is (``Tool.hosted``).
+
+    ``timeout`` is the seconds after which a call is answered "timed out"; its thread cannot be stopped
+    and lives on. ``max_result_chars`` is where a result is cut, with a mark. The values of ``sensitive``
+    parameters are masked in events. A ``sequential`` tool never runs beside another. ``approve`` is
+    asked before each call (see ``AgentOptions``).
     """
 
     name: str
@@ -59,6 +50,11 @@ class Tool:
     handler: Handler | None = field(default=None, repr=False)
     function: Callable[..., Any] | None = field(default=None, repr=False, kw_only=True)
     vendor: dict[str, Any] | None = field(default=None, kw_only=True)
+    timeout: float | None = field(default=None, repr=False, kw_only=True)
+    max_result_chars: int = field(default=MAX_RESULT_CHARS, repr=False, kw_only=True)
+    sensitive: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+    sequential: bool = field(default=False, repr=False, kw_only=True)
+    approve: Callable[..., Any] | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.vendor is not None:
@@ -73,6 +69,7 @@ class Tool:
             object.__setattr__(self, "input_schema", check_schema(expand(self.input_schema, self.name), self.name))
         else:
             vars(self).update(_face(self.function))
+        _check_manner(self)
 
     @classmethod
     def hosted(cls, vendor: Mapping[str, Any]) -> Tool:
@@ -103,7 +100,12 @@ class Tool:
         """The tool of one object, where ``@tool`` was put on a method in a class."""
         if instance is None or self.function is None or not takes_self(self.function):
             return self
-        return _from_function(self.function.__get__(instance), self.name, self.description)
+        return _from_function(self.function.__get__(instance), self.name, self.description, **self._manner)
+
+    @property
+    def _manner(self) -> dict[str, Any]:
+        """How the tool wants to be run, where it says so."""
+        return {name: getattr(self, name) for name, usual in _MANNER.items() if getattr(self, name) != usual}
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
@@ -113,11 +115,39 @@ class Tool:
 
     def __reduce__(self) -> Any:
         if self.function is None:
-            return partial(Tool, vendor=self.vendor), (self.name, self.description, self.input_schema, self.handler)
+            made = partial(Tool, vendor=self.vendor, **self._manner)
+            return made, (self.name, self.description, self.input_schema, self.handler)
         path = (getattr(self.function, "__module__", ""), getattr(self.function, "__qualname__", ""))
         if _found(*path) is self:
             return _unpickled, path
-        return _from_function, (self.function, self.name, self.description)
+        return partial(_from_function, **self._manner), (self.function, self.name, self.description)
+
+
+_MANNER: dict[str, Any] = {
+    "timeout": None,
+    "max_result_chars": MAX_RESULT_CHARS,
+    "sensitive": (),
+    "sequential": False,
+    "approve": None,
+}
+
+
+def _check_manner(tool: Tool) -> None:
+    timeout, chars, sensitive = tool.timeout, tool.max_result_chars, tool.sensitive
+    if isinstance(sensitive, str) or not isinstance(sensitive, Iterable):
+        raise ConfigError(f"sensitive {sensitive!r:.100} of tool {tool.name!r} must be names of parameters")
+    object.__setattr__(tool, "sensitive", tuple(sensitive))
+    known = tool.input_schema.get("properties", {})
+    if strangers := [name for name in tool.sensitive if name not in known]:
+        raise ConfigError(f"sensitive {strangers[0]!r} is no parameter of tool {tool.name!r}")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout <= threading.TIMEOUT_MAX):
+        raise ConfigError(f"timeout {timeout!r:.100} of tool {tool.name!r} must be seconds above 0")
+    if type(chars) is not int or chars < 1:
+        raise ConfigError(f"max_result_chars {chars!r:.100} of tool {tool.name!r} must be a whole number above 0")
+    if not isinstance(tool.sequential, bool):
+        raise ConfigError(f"sequential {tool.sequential!r:.100} of tool {tool.name!r} must be True or False")
+    if tool.approve is not None and not callable(tool.approve):
+        raise ConfigError(f"approve {tool.approve!r:.100} of tool {tool.name!r} cannot be called")
 
 
 def _face(function: Callable[..., Any]) -> dict[str, Any]:
@@ -157,34 +187,74 @@ class ToolBuilder:
         """With these parameters instead: a JSON Schema, or a dict from name to type (R-140, R-141)."""
         return replace(self, input_schema=expand(schema, self.name))
 
-    def build(self, handler: Handler | None = None) -> Tool:
-        """The tool; its handler gets the arguments as one dict."""
-        return Tool(self.name, self.description, self.input_schema, handler)
+    def build(self, handler: Handler | None = None, **manner: Any) -> Tool:
+        """The tool; its handler gets the arguments as one dict. ``manner`` is ``timeout`` and the like."""
+        return Tool(self.name, self.description, self.input_schema, handler, **manner)
 
 
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
-def tool(*, name: str | None = None, description: str | None = None) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    *,
+    name: str | None = ...,
+    description: str | None = ...,
+    timeout: float | None = ...,
+    max_result_chars: int = ...,
+    sensitive: Iterable[str] = ...,
+    sequential: bool = ...,
+    approve: Callable[..., Any] | None = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
 @overload
 def tool(name: str, description: str, /) -> ToolBuilder: ...
 def tool(
-    subject: Any = None, text: str | None = None, /, *, name: str | None = None, description: str | None = None
+    subject: Any = None,
+    text: str | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **manner: Any,
 ) -> Any:
     """A tool made of a typed function, be it by ``@tool``, ``@tool(name=...)`` or ``tool(function)``.
 
     Parameters, types, defaults and docstring become its schema; the function gets its arguments by
     name, converted to their types. With two texts instead of a function: a ``ToolBuilder``.
+    ``manner`` says how it is run: ``timeout``, ``max_result_chars``, ``sensitive``, ``sequential``, ``approve``.
     """
+    if unknown := manner.keys() - _MANNER.keys():
+        raise ConfigError(f"tool() takes no {sorted(unknown)[0]!r}; it takes {', '.join(_MANNER)}")
     if isinstance(subject, str):
+        if manner:
+            raise ConfigError(f"give {sorted(manner)[0]!r} of tool {subject!r} to its build()")
         return ToolBuilder(subject, text or "")
     if subject is None:
-        return partial(_from_function, name=name, description=description)
-    return _from_function(subject, name, description)
+        return partial(_from_function, name=name, description=description, **manner)
+    return _from_function(subject, name, description, **manner)
 
 
-def _from_function(function: Any, name: str | None = None, description: str | None = None) -> Tool:
+def tools_of(owner: object) -> list[Tool]:
+    """The public methods of an object as tools, in the order of their names; what they change stays in it.
+
+    What a method under ``@tool(...)`` in the class says of itself is kept.
+    """
+    if isinstance(owner, type):
+        raise ConfigError(f"tools_of({owner.__name__}) must be given an object: {owner.__name__}(...)")
+    members = {name: inspect.getattr_static(owner, name) for name in dir(type(owner)) if not name.startswith("_")}
+    methods = (Tool, staticmethod, classmethod)
+    found = [
+        as_tool(getattr(owner, name))
+        for name, member in members.items()
+        if isinstance(member, methods) or inspect.isroutine(member)
+    ]
+    if not found:
+        raise ConfigError(f"{owner!r:.100} has no public methods that could become tools")
+    return found
+
+
+def _from_function(function: Any, name: str | None = None, description: str | None = None, **manner: Any) -> Tool:
     if isinstance(function, Tool):
+        manner = function._manner | manner
         function = function.function or function.handler
     if not callable(function):
         raise ConfigError(f"{function!r:.100} is no function and cannot become a tool")
@@ -193,7 +263,7 @@ def _from_function(function: Any, name: str | None = None, description: str | No
     if not own_name or own_name == "<lambda>":
         raise ConfigError(f"{function!r:.100} has no name of its own: give the tool one with name=")
     handler = partial(_call, function, bind)
-    return Tool(own_name, found if description is None else description, schema, handler, function=function)
+    return Tool(own_name, found if description is None else description, schema, handler, function=function, **manner)
 
 
 def _call(function: Callable[..., Any], bind: Callable[[dict[str, Any]], Any], arguments: dict[str, Any]) -> Any:
@@ -255,53 +325,3 @@ def registered(tools: Mapping[str, Tool]) -> tuple[Tool, ...]:
         if key != name:
             raise ConfigError(f"tools[{key!r}] holds the tool {name!r}: the key must be the tool's name")
     return tuple(named.values())
-
-
-def problem(tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = ()) -> str | None:
-    """What is wrong with a call before it is run, told for the model; None if nothing.
-
-    ``tool`` is None if none has the call's name; ``known`` are the names there are.
-    """
-    if tool is None:
-        return f"Tool {call.name!r} not found. {_available(call.name, list(known))}"
-    if call.error is not None:
-        raw = f" They were: {call.raw_arguments[:200]}" if call.raw_arguments else ""
-        return f"the arguments of tool {call.name!r} cannot be used: {call.error}.{raw}"
-    if tool.handler is None:
-        return f"tool {tool.name!r} cannot be run here: it has no handler"
-    complaint = check(tool.input_schema, without_nulls(tool.input_schema, call.input))
-    return complaint and f"invalid arguments: {complaint}"
-
-
-def _available(name: str, known: list[str]) -> str:
-    if not known:
-        return "There are no tools."
-    close = difflib.get_close_matches(name, known, n=3)
-    rest = [other for other in known if other not in close]
-    return f"Available tools: {', '.join([*close, *rest][:50])}"
-
-
-def run(tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = ()) -> ToolResultBlock:
-    """The result of one call: what the tool returned, as JSON, or an error that the model can read."""
-    text = problem(tool, call, known)
-    if tool is None or text is not None:
-        return failure(call, text or "")
-    try:
-        result = tool.execute(without_nulls(tool.input_schema, call.input))
-        if inspect.iscoroutine(result):
-            result.close()
-            raise ToolError("the tool returned a coroutine, and openagent awaits nothing")
-        content = readable(first_items(result) if isinstance(result, Iterator) else result)
-    except ToolError as exc:
-        return failure(call, text_of(exc))
-    except Exception as exc:
-        # The frames only: the exception's text may quote the arguments, which no log may hold.
-        frames = "".join(traceback.format_tb(exc.__traceback__))
-        log.debug("tool %s raised %s\n%s", call.name, type(exc).__name__, frames)
-        return failure(call, f"{type(exc).__name__}: {text_of(exc)}")
-    return ToolResultBlock(call.id, content)
-
-
-def failure(call: ToolUseBlock, text: str) -> ToolResultBlock:
-    """The error result of a call (R-50.5)."""
-    return ToolResultBlock(call.id, {"error": mend(text), "tool": call.name, "id": call.id}, is_error=True)

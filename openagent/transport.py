@@ -20,7 +20,7 @@ from . import faults, retry
 from .adapters import MakeDecoder, Request
 from .connection import Connections, drain, read
 from .decoding import BodyDecoder
-from .errors import AgentError, Timeout
+from .errors import AgentError, InvalidResponseError, Timeout
 from .events import Event
 from .interrupt import Interrupt
 from .options import AgentOptions, environment
@@ -29,8 +29,6 @@ from .translation import foreign, innermost, is_loopback, is_stale_connection, o
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
-
-MAX_ERROR_BYTES = 65536
 
 T = TypeVar("T")
 
@@ -68,6 +66,34 @@ class Line:
                     self._scrub(error)
                     raise
             self._interrupt.sleep(wait)
+
+    def document(self, request: Request) -> bytes:
+        """The whole body of the response to a request that asks for no turn; sent once, empty when interrupted."""
+        try:
+            with self._cut_when_over():
+                response = self._open(request)
+                return b"" if response is None else self._whole_body(response)
+        except AgentError as error:
+            self._scrub(error)
+            raise
+
+    def _whole_body(self, response: Response) -> bytes:
+        limit = self._options.limits.document_bytes
+        body = bytearray()
+        try:
+            while chunk := read(response):
+                body += chunk
+                if len(body) > limit:
+                    raise InvalidResponseError(f"{self._url} sent more than {limit} bytes")
+        except foreign() as exc:
+            if self._interrupt.is_set():
+                return b""
+            if self._is_late():
+                raise self._lateness() from exc
+            raise of_reading(exc, self._url, read_timeout=self._options.read_timeout) from exc
+        finally:
+            response.close()
+        return bytes(body)
 
     def _attempt(self, request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
         response = self._open(request)
@@ -119,7 +145,7 @@ class Line:
         import requests
 
         try:
-            prepared = requests.Request("POST", request.url, dict(request.headers), data=request.body).prepare()
+            prepared = requests.Request(request.method, request.url, dict(request.headers), data=request.body).prepare()
         except requests.RequestException as exc:  # a host that is none
             raise self._unsent(exc) from innermost(exc)
         # requests and urllib3 send names and versions of their own unless told to skip it.
@@ -156,11 +182,10 @@ class Line:
         options = self._options
         return of_connecting(exc, self._url, connect_timeout=options.connect_timeout, read_timeout=options.read_timeout)
 
-    @staticmethod
-    def _error_body(response: Response) -> bytes:
+    def _error_body(self, response: Response) -> bytes:
         body = b""
         try:
-            while len(body) < MAX_ERROR_BYTES and (chunk := read(response)):
+            while len(body) < self._options.limits.error_body_bytes and (chunk := read(response)):
                 body += chunk
         except foreign():
             pass  # what came of it will do: the status says what matters
@@ -199,6 +224,7 @@ class Line:
             if secret and len(secret) >= 8:
                 error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
                 error.body = error.body and error.body.replace(secret, "***")
+                error.request_id = error.request_id and error.request_id.replace(secret, "***")
 
 
 def _leave(response: Response, *, can_reuse: bool) -> None:

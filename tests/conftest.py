@@ -16,7 +16,8 @@ VARIABLES = [
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_from_the_environment(monkeypatch):
+def _no_settings_from_the_environment(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data"))  # where conversations are kept
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 

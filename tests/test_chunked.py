@@ -46,3 +46,11 @@ def test_a_line_without_an_end_is_an_error_and_not_kept_for_ever():
     with pytest.raises(ValueError, match=f"more than {MAX_LINE_BYTES} bytes"):
         for _ in range(MAX_LINE_BYTES):
             dechunker.feed(b"000")
+
+
+def test_what_came_before_a_size_that_is_none_is_told_first():
+    """Text, and a turn's end, must not be lost because what follows is broken."""
+    dechunker = Dechunker()
+    assert dechunker.feed(b"5\r\nhello\r\nzz\r\n") == b"hello"
+    with pytest.raises(ValueError, match="zz"):
+        dechunker.feed(b"")

@@ -140,6 +140,18 @@ def test_no_socket_is_left_behind(serve, connect, eventually, item):
     assert eventually(lambda: sockets() <= before + 2)  # both ends of one connection
 
 
+def test_close_closes_the_connection_also_while_an_error_of_it_is_kept(serve, connect, eventually):
+    """A notebook keeps the last exception, and that its traceback, and that the pool."""
+    server = serve(failure(500), "Hello")
+    client = connect(server)
+    with pytest.raises(AgentError) as kept:
+        client.ask("q")
+    assert (client.ask("q"), server.open_connections) == ("Hello", 1)
+    client.close()
+    assert eventually(lambda: server.open_connections == 0)
+    assert kept.value.status == 500
+
+
 def test_clear_history_forgets_what_was_still_coming(serve, connect):
     """R-2, B-22, B-84: options and the finish reason stay."""
     for is_auto in (False, True):

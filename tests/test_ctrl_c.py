@@ -83,6 +83,32 @@ def test_leaving_the_loop_between_two_calls_answers_the_rest(serve, connect):
     assert client.history[:5] == [Q, TURN, *results("seen", NOT_RUN, NOT_RUN)]
 
 
+class Hit(list):
+    """A history that Ctrl-C hits just before, or just after, a turn enters it."""
+
+    def __init__(self, when):
+        self.when = when
+
+    def extend(self, messages):
+        when, self.when = self.when, None
+        if when == "before":
+            raise KeyboardInterrupt
+        super().extend(messages)
+        if when == "after":
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_ctrl_c_while_a_turn_is_being_kept_keeps_it_once(serve, connect, when):
+    """Promise 1, issue 4.3: its calls have been run, and must not be run again."""
+    client = connect(serve(CALLS, "fine"), tools=[Tool("look", "", {}, lambda _: "seen")], auto_execute_tools=True)
+    client.history = Hit(when)
+    with pytest.raises(KeyboardInterrupt):
+        client.ask("q")
+    assert client.history == [Q, TURN, *results("seen", "seen", "seen")]
+    assert client.ask("go on") == "fine"
+
+
 class Stopped(OpenAIChat):
     """An adapter that Ctrl-C hits while it lets go of the connection, the turn already heard."""
 

@@ -28,6 +28,14 @@ def completion(*pieces, asked):
     return answered
 
 
+def judged(request):
+    """The answers come in the order of the questions, whoever is asked first."""
+    text = request.body["messages"][-1]["content"]
+    if "Tuesday" in text:
+        return failure(400, "that is no review")
+    return "bad" if "broke" in text else "good"
+
+
 PLAY = "A helpful assistant talks to a user.\nUser: What is the capital of France?\nAssistant:"
 
 SCRIPTS = {
@@ -80,6 +88,10 @@ SCRIPTS = {
         ],
         "You: What is the capital of France?\nModel: Paris. [stop, 2 tokens]\n"
         "You: And of Norway?\nModel: Oslo. [stop, 1 tokens]\n",
+    ),
+    "many_prompts": (
+        [judged] * 3,
+        "17 bad\n18 good\n19 [API error 400: that is no review]\n[2 answered, 1 failed, 24 tokens]\n",
     ),
     "vision": (["Red.", "The same."], "Red.\nThe same.\n"),
     "errors_and_retry": (

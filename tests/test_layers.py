@@ -17,16 +17,17 @@ ROOT = Path(openagent.__file__).parent
 # others has a plan of its own below, its door (the package itself) on top.
 HOUSE = [
     "errors codec interrupt chunked testing",
-    "images readable sse retry presets connection schema",
-    "messages faults translation",
-    "events hooks history tools",
-    "assembly options",
-    "decoding local",
+    "images readable limits retry presets connection schema",
+    "messages faults translation sse",
+    "events hooks history tools approval",
+    "assembly markup options running extraction",
+    "decoding local showing adapters.openai_chat_plain",
     "adapters",
-    "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport loop",
-    "adapters.openai_responses_turn adapters.anthropic_conversation",
+    "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport calls rescue decisions",
+    "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",
     "adapters.openai_chat adapters.openai_responses adapters.anthropic",
     "client",
+    "batch notebook",
     "cli __init__",
     "__main__",
 ]
@@ -40,6 +41,15 @@ PLANS = {
         "signatures",
         "__init__",
     ],
+    "batch": [
+        "cache pace prompts results table",
+        "ledger progress rounds",
+        "crew",
+        "mapping",
+        "filling",
+        "__init__",
+    ],
+    "cli": ["arguments conversations demo_tools keyboard models output wire", "markdown", "chat batch", "__init__"],
     "local": ["process model", "server", "__init__"],
     "testing": [
         "script",
@@ -52,15 +62,20 @@ PLANS = {
     ],
 }
 # Slow to import, so only on first use; and each the business of few rooms.
+TYPED = {f"adapters.{name}" for name in ("openai_chat_plain", "openai_responses_turn", "anthropic_turn")}
 HEAVY = {
     "requests": {"connection", "translation", "transport"},
     "urllib3": {"connection", "translation"},
     "sseclient": {"sse"},
-    "msgspec": {"codec", "schema", "adapters.openai_chat_turn"},
+    "msgspec": {"codec", "schema", *TYPED},
     "jsonschema": {"schema"},
     "referencing": {"schema"},
     "docstring_parser": {"schema"},
     "xllamacpp": {"local"},
+    "prompt_toolkit": {"cli"},
+    "rich": {"cli"},
+    "IPython": {"showing"},
+    "tqdm": {"batch"},
 }
 NETWORK = {"socket", "ssl", "http", "select", "selectors", "socketserver", "urllib.request"}
 NETWORKED = {"connection", "chunked", "translation", "local", "testing"}

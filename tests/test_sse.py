@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openagent.errors import InvalidResponseError
+from openagent.limits import Limits
 from openagent.sse import Framer, read_frame
 
 
@@ -175,7 +176,7 @@ def test_bytes_that_are_not_utf_8_are_passed_on():
 
 def test_an_event_that_never_ends_is_an_error():
     """sse-21: bounded by a limit, an error and no exhaustion of memory."""
-    framer = Framer(max_frame_bytes=100)
+    framer = Framer(Limits(event_bytes=100))
     assert framer.feed(b"data: " + b"x" * 90 + b"\n\n") == [Frame(None, b"x" * 90)]
     with pytest.raises(InvalidResponseError, match="an event of more than 100 bytes"):
         for _ in range(100):

@@ -19,7 +19,8 @@ import pytest
 from openagent.errors import ConfigError, ToolError
 from openagent.messages import ToolResultBlock, ToolUseBlock
 from openagent.readable import LIMIT, readable
-from openagent.tools import Tool, ToolBuilder, as_tool, by_name, failure, problem, run, tool
+from openagent.running import failure, problem, run
+from openagent.tools import Tool, ToolBuilder, as_tool, by_name, tool
 
 NUMBERS = {
     "type": "object",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,7 +21,7 @@ from .. import codec
 from ..decoding import BodyDecoder, TurnDecoder
 from ..errors import ConfigError
 from ..events import Event, TurnFinished
-from ..messages import ContentBlock, Message, ToolResultBlock, block_to_dict
+from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, block_to_dict
 from ..options import AgentOptions
 from ..tools import Tool
 
@@ -30,11 +30,15 @@ RESERVED = ("model", "messages", "input", "stream")
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request: POST this body to this URL."""
+    """One HTTP request: this body to this URL."""
 
     url: str
-    headers: Mapping[str, str] = field(repr=False)  # they hold the key
-    body: bytes = field(repr=False)
+    headers: Mapping[str, str]
+    body: bytes
+    method: str = "POST"
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.url.partition('?')[0]})"  # a query, too, may hold a key
 
 
 MakeDecoder = Callable[[int, Mapping[str, str]], BodyDecoder]
@@ -112,7 +116,9 @@ class WireAdapter(ProviderAdapter):
 
     def _make_decoder(self, status: int, headers: Mapping[str, str]) -> BodyDecoder:
         turn = self.decoder(headers)
-        self._body = BodyDecoder(turn, status=status, accept_unfinished=self.options.accept_unfinished)
+        options = self.options
+        unfinished, limits = options.accept_unfinished, options.limits
+        self._body = BodyDecoder(turn, status=status, accept_unfinished=unfinished, limits=limits)
         return self._body
 
     @property
@@ -129,13 +135,20 @@ class WireAdapter(ProviderAdapter):
         """The system prompt of a request, the instruction after a blank line."""
         return "\n\n".join(text for text in (self.options.system_prompt, instruction) if text)
 
-    def post(self, path: str, auth: Mapping[str, str], body: Mapping[str, Any]) -> Request:
-        """The request that posts this body to an endpoint; the user's headers and body members win."""
+    def post(
+        self, path: str, auth: Mapping[str, str], body: Mapping[str, Any], conversation: Mapping[str, Any] | None = None
+    ) -> Request:
+        """The request that posts this body to an endpoint; the user's headers and body members win.
+
+        The conversation, if it is given apart, must hold nothing but what JSON can say: it is written the fast way.
+        """
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **auth}
         for name, value in self.options.headers.items():
             headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
             headers[name] = value
         text = written({**body, **self.options.extra_body})
+        if conversation:
+            text = f"{codec.dump_plain(conversation)[:-1]},{text[1:]}"
         return Request(endpoint(self.options.base_url, path), headers, text.encode())
 
 
@@ -181,8 +194,29 @@ def _fingerprint(content: Sequence[ContentBlock]) -> str:
 
 
 def result_text(result: ToolResultBlock, *, mark_error: bool = True) -> str:
-    """The result as text: a text as it is, other values as JSON; an error legible where no flag says it."""
-    text = result.content if isinstance(result.content, str) else written(result.content)
+    """The result as text: a text as it is, other values as JSON; an error legible where no flag says it.
+
+    For an image there is a note.
+    """
+    parts = result.parts
+    content = result.content if parts is None else "\n".join(map(_noted, parts))
+    text = content if isinstance(content, str) else written(content)
     if result.is_error and mark_error and isinstance(result.content, str) and not text.lower().startswith("error"):
         return f"Error: {text}"
     return text
+
+
+def result_blocks(result: ToolResultBlock) -> list[TextBlock | ImageBlock]:
+    """The texts and images of a result, for a wire that takes images in results; empty if it has no image."""
+    return [
+        part if isinstance(part, ImageBlock) else TextBlock(part if isinstance(part, str) else written(part))
+        for part in result.parts or ()
+        if part != ""
+    ]
+
+
+def _noted(part: Any) -> str:
+    if not isinstance(part, ImageBlock):
+        return part if isinstance(part, str) else written(part)
+    place = part.url.partition(";")[0].removeprefix("data:") if part.url.startswith("data:") else part.url
+    return f"[an image ({place}), which cannot be shown here]"

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..images import split_data_uri
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock
-from . import result_text, unsealed
+from . import result_blocks, result_text, unsealed
 from .anthropic_turn import is_thought, without_last_thoughts
 
 CUT_OFF = "(earlier messages are not shown)"
@@ -151,8 +151,9 @@ def _source(url: str) -> dict[str, str]:
 
 
 def _result(result: ToolResultBlock, names: _CallNames) -> Block:
-    text = result_text(result, mark_error=False)
-    block = {"type": "tool_result", "tool_use_id": names[result.tool_use_id], "content": text}
+    content = [block for part in result_blocks(result) if (block := _block(part, names))]
+    told = content or result_text(result, mark_error=False)
+    block = {"type": "tool_result", "tool_use_id": names[result.tool_use_id], "content": told}
     return block | {"is_error": True} if result.is_error else block
 
 

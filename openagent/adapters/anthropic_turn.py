@@ -10,10 +10,11 @@ Source: https://docs.anthropic.com/en/api/messages-streaming
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 from .. import codec, faults
-from ..assembly import Call, Place, read_arguments
+from ..assembly import Call, Pieces, Place, read_arguments
 from ..decoding import TurnDecoder
 from ..messages import FinishReason, Message, ToolUseBlock, Usage
 from . import sealed
@@ -33,6 +34,8 @@ _PLAIN = {"text": ("type", "text"), "tool_use": ("type", "id", "name", "input")}
 class AnthropicTurn(TurnDecoder):
     """The decoder of one turn."""
 
+    head = b"event: content_block_delta\ndata: "
+
     def __init__(self, headers: Mapping[str, str], *, provider: str) -> None:
         super().__init__(headers)
         self._provider = provider
@@ -41,6 +44,26 @@ class AnthropicTurn(TurnDecoder):
         self._index = -1  # of the block opened last
         self._usage: dict[str, Any] = {}
         self._container: str | None = None
+        self._delta = _delta_decoder()
+
+    def quick(self, text: bytes) -> bool:
+        """Hear a piece of a block that is open: text, thinking or input. Typed it costs half (2.1 against 4.3 µs)."""
+        try:
+            event = self._delta(text)
+        except (ValueError, RecursionError):
+            return False
+        block, delta = self._at.get(event.index), event.delta
+        if block is None:
+            return False
+        if block.kind == "text" and delta.type == "text_delta":
+            self._hear_text(block, delta.text)
+        elif block.kind == "thinking" and delta.type == "thinking_delta":
+            self._hear_thinking(block, delta.thinking)
+        elif block.kind == "tool_use" and delta.type == "input_json_delta":
+            self._hear_input(block, delta.partial_json)
+        else:
+            return False
+        return True
 
     def payload(self, payload: dict[str, Any]) -> None:
         """Hear one event; those that are unknown, and pings, say nothing."""
@@ -154,13 +177,13 @@ class AnthropicTurn(TurnDecoder):
     def _hear_text(self, block: _Block, piece: Any) -> None:
         if isinstance(piece, str) and piece:
             self.answer.ended = False  # content after a stop reason re-opens the turn
-            block.pieces.append(piece)
+            block.pieces.add(piece)
             self.answer.text(piece, at=block.place)
 
     def _hear_thinking(self, block: _Block, piece: Any) -> None:
         if isinstance(piece, str) and piece:
             self.answer.ended = False
-            block.pieces.append(piece)
+            block.pieces.add(piece)
             self.answer.reasoning(piece)
 
     def _hear_input(self, block: _Block, piece: Any) -> None:
@@ -171,7 +194,7 @@ class AnthropicTurn(TurnDecoder):
         if block.call is not None:
             self.answer.call(block.place, arguments=text)
         else:
-            block.pieces.append(text)  # a call that the server runs itself
+            block.pieces.add(text)  # a call that the server runs itself
 
     def _hear_end(self, delta: Any) -> None:
         if not isinstance(delta, dict):
@@ -191,6 +214,18 @@ class AnthropicTurn(TurnDecoder):
             self.answer.usage = _usage(dict(self._usage))
 
 
+@cache
+def _delta_decoder() -> Any:
+    """msgspec's decoder for the deltas that come by the hundred; any other is an error to it."""
+    from msgspec import defstruct, json
+
+    pieces = [(name, str, "") for name in ("text", "thinking", "partial_json")]
+    kind = ("type", Literal["text_delta", "thinking_delta", "input_json_delta"])
+    delta = defstruct("Delta", [kind, *pieces], gc=False)
+    members = [("type", Literal["content_block_delta"]), ("index", int), ("delta", delta)]
+    return json.Decoder(defstruct("Event", members, gc=False)).decode
+
+
 class _Block:
     """A content block as far as it has been heard."""
 
@@ -200,7 +235,7 @@ class _Block:
         self.place = place
         self.start = dict(start)
         self.kind = start.get("type")
-        self.pieces: list[str] = []  # of the text, the thinking, or the input of a call that is not ours
+        self.pieces = Pieces()  # of the text, the thinking, or the input of a call that is not ours
         self.signature: list[str] = []
         self.call: Call | None = None
 
@@ -221,7 +256,7 @@ class _Block:
 
     def echo(self, calls: Mapping[str, ToolUseBlock]) -> dict[str, Any] | None:
         """The block as it goes back; None if it cannot: blank text and unsigned thinking are refused."""
-        heard = codec.mend("".join(self.pieces))
+        heard = codec.mend(self.pieces.joined())
         if self.kind == "text":
             return {**self.start, "text": heard} if heard.strip() else None
         if self.kind == "thinking":

@@ -38,7 +38,7 @@ class OpenAIChat(WireAdapter):
     def encode(self, instruction: str | None, include_tools: bool) -> Request:
         """The request for the next round."""
         options = self.options
-        body: dict[str, Any] = {"model": options.model, "messages": self._messages(instruction), "stream": True}
+        body: dict[str, Any] = {"model": options.model, "stream": True}
         if options.include_usage:
             body["stream_options"] = {"include_usage": True}
         if options.max_tokens is not None:
@@ -53,7 +53,7 @@ class OpenAIChat(WireAdapter):
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
-        return self.post(_PATH, auth, body)
+        return self.post(_PATH, auth, body, {"messages": self._messages(instruction)})
 
     def _tools(self) -> dict[str, Any]:
         options = self.options
@@ -71,7 +71,10 @@ class OpenAIChat(WireAdapter):
         system = self.system_prompt(instruction)
         messages = [{"role": "system", "content": system}] if system else []
         for message in self.messages:
-            messages += self._encoded(message)
+            if (text := message.only_text) and not message.provider_state:
+                messages.append({"role": message.role, "content": text})
+            else:
+                messages += self._encoded(message)
         return messages
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
@@ -93,7 +96,7 @@ class OpenAIChat(WireAdapter):
         return self._with_state(turn, message)
 
     def _with_state(self, turn: dict[str, Any], message: Message) -> dict[str, Any]:
-        state = unsealed(self.provider, message) if self.options.replay_reasoning else {}
+        state = unsealed(self.provider, message) if message.provider_state and self.options.replay_reasoning else {}
         thinking = state.pop("thinking", None)
         if thinking is not None:  # Mistral wants the parts back as it sent them
             parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thinking}]}]

@@ -9,14 +9,14 @@ Owns: the JSON of ``chat.completion.chunk`` and ``chat.completion``. Does not kn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal, Union
+from typing import Any
 
 from .. import codec, faults
 from ..assembly import Place
 from ..decoding import TurnDecoder
 from ..messages import FinishReason, Message, Usage
 from . import sealed
+from .openai_chat_plain import plain_decoder
 
 _FINISH = {"function_call": "tool_calls"}
 _KNOWN_FINISH = ("stop", "length", "tool_calls", "content_filter")
@@ -38,22 +38,27 @@ class ChatTurn(TurnDecoder):
         self._details: list[dict[str, Any]] = []
         self._thinking: list[str] = []
         self._has_refused = False
+        self._plain = plain_decoder()
         self._misses = 0  # chunks that were not as plain as expected: a server of another dialect
 
     def quick(self, text: bytes) -> bool:
-        """Hear a chunk that holds a piece of text and nothing else, as nearly all do.
-
-        Decoded to typed structs it costs half of what it costs as a dict (1.3 against 2.6 µs).
-        """
-        if self._misses > MAX_MISSES or self._think is not None or self.answer.id is None:
+        """Hear a chunk that is plain."""
+        answer = self.answer
+        if self._misses > MAX_MISSES or answer.id is None:
             return False
-        content = plain_content(text)
-        if content is None:
+        try:
+            delta = self._plain(text).choices[0].delta
+        except (ValueError, RecursionError):
             self._misses += 1
             return False
-        if content:
-            self.answer.text(content, at=_TEXT)
-            self.answer.ended = False
+        if delta.content:
+            before = len(answer.events)
+            self._hear_text(delta.content)
+            answer.ended = answer.ended and len(answer.events) == before
+        if delta.tool_calls:
+            fragment = delta.tool_calls[0]
+            answer.call(self._calls.place(fragment.index, "", ""), arguments=fragment.function.arguments)
+            answer.ended = False
         return True
 
     def payload(self, payload: dict[str, Any]) -> None:
@@ -191,31 +196,6 @@ class ChatTurn(TurnDecoder):
         word = _FINISH.get(word, word if word in _KNOWN_FINISH else raw)
         answer.finish = FinishReason("content_filter" if self._has_refused and word == "stop" else word, raw)
         answer.ended = True
-
-
-def plain_content(text: bytes) -> str | None:
-    """The piece of text in a chunk that holds nothing else of interest; None if there may be more."""
-    try:
-        content: str | None = _plain_chunk()(text).choices[0].delta.content
-    except (ValueError, RecursionError):
-        return None
-    return content
-
-
-@cache
-def _plain_chunk() -> Any:
-    """msgspec's decoder for such chunks; anything unforeseen where it could matter is an error to it."""
-    from msgspec import defstruct, json
-
-    null = None.__class__
-    nothing = [(name, null, None) for name in ("tool_calls", "function_call", "refusal")]
-    nothing += [(name, null, None) for name in ("reasoning_content", "reasoning", "reasoning_details")]
-    role = ("role", Union[str, None], None)
-    delta = defstruct("Delta", [("content", str), role, *nothing], forbid_unknown_fields=True)
-    ends = [(name, null, None) for name in ("finish_reason", "error", "usage", "message")]
-    choice = defstruct("Choice", [("delta", delta), ("index", Literal[0], 0), *ends])
-    chunk = defstruct("Chunk", [("choices", tuple[choice]), ("error", null, None), ("usage", null, None)])  # type: ignore[valid-type]
-    return json.Decoder(chunk).decode
 
 
 class _CallPlaces:

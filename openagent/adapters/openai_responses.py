@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolUseBlock
 from ..options import AgentOptions
 from ..tools import Tool
-from . import Request, WireAdapter, check_extra_body, result_text, unsealed
+from . import Request, WireAdapter, check_extra_body, result_blocks, result_text, unsealed
 from .openai_responses_items import distinct, plain, replayed
 from .openai_responses_turn import ResponsesTurn
 
@@ -92,7 +92,8 @@ class OpenAIResponses(WireAdapter):
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:
-            yield {"type": "function_call_output", "call_id": result.tool_use_id, "output": result_text(result)}
+            output = list(filter(None, map(_part, result_blocks(result)))) or result_text(result)
+            yield {"type": "function_call_output", "call_id": result.tool_use_id, "output": output}
         if message.role == "assistant":
             items = unsealed(self.provider, message).get("items")
             if items:

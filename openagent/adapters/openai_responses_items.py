@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from .. import codec
-from ..assembly import Call, Place
+from ..assembly import Call, Pieces, Place
 from ..messages import ToolUseBlock
 
 Item = dict[str, Any]
@@ -40,14 +40,14 @@ class Heard:
     is_added: bool = False
     is_done: bool = False
     is_cut: bool = False
-    pieces: list[str] = field(default_factory=list)  # of its text or its thoughts
+    pieces: Pieces = field(default_factory=Pieces)  # of its text or its thoughts
     parts: set[int | None] = field(default_factory=set)  # the parts of its content that pieces came for
     part: int | None = None  # the part of its summary that the last piece came for
     source: str | None = None  # whether its thoughts are told from the summary or from the text
 
     def text(self) -> str:
         """The text or the thoughts so far."""
-        return codec.mend("".join(self.pieces))
+        return codec.mend(self.pieces.joined())
 
     def rest(self, whole: str) -> str:
         """What of the whole has not been heard; nothing if something else was."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 from .. import codec, faults
 from ..decoding import TurnDecoder
@@ -28,6 +29,8 @@ _INCOMPLETE = "the call is incomplete: the answer ended inside it"
 class ResponsesTurn(TurnDecoder):
     """The decoder of one turn."""
 
+    head = b"event: response.output_text.delta\ndata: "
+
     def __init__(self, headers: Mapping[str, str], *, provider: str) -> None:
         super().__init__(headers)
         self._provider = provider
@@ -35,10 +38,27 @@ class ResponsesTurn(TurnDecoder):
         self._has_refused = False
         self._has_reasoned = False
         self._is_complete = False  # by the word of the server
+        self._delta = _delta_decoder()
+        self._spoken: Heard | None = None  # what the piece of text heard just before belonged to,
+        self._spoken_at: tuple[Any, ...] = ()  # by its index, its id and its part
+
+    def quick(self, text: bytes) -> bool:
+        """Hear a piece of text that goes on where the last ended. Typed it costs half (2.4 against 5 µs)."""
+        if self._spoken is None:
+            return False
+        try:
+            event = self._delta(text)
+        except (ValueError, RecursionError):
+            return False
+        if self._spoken_at != (event.output_index, event.item_id, event.content_index):
+            return False
+        self._tell(self._spoken, event.delta)
+        return True
 
     def payload(self, payload: dict[str, Any]) -> None:
         """Hear one event; unknown ones say nothing."""
         kind, response = word(payload.get("type")), payload.get("response")
+        self._spoken = None
         if kind == "error" or (payload.get("error") and not payload.get("delta")):
             raise self._failure(payload.get("error") or payload)
         if isinstance(response, dict):
@@ -137,7 +157,7 @@ class ResponsesTurn(TurnDecoder):
         if isinstance(whole, dict):
             whole = codec.dump(whole)
         if isinstance(whole, str) and whole and not (heard.is_done and call.arguments):
-            call.arguments[:] = [whole]
+            self.answer.replace_arguments(call, whole)
 
     def _hear_thoughts(self, heard: Heard, item: Item) -> None:
         summary = [text for part in parts(item.get("summary")) if (text := said(part))]
@@ -148,7 +168,7 @@ class ResponsesTurn(TurnDecoder):
 
     def _tell(self, heard: Heard, piece: str) -> None:
         if piece:
-            heard.pieces.append(piece)
+            heard.pieces.add(piece)
             self.answer.text(piece, at=heard.place)
 
     def _think(self, heard: Heard, piece: str) -> None:
@@ -158,13 +178,19 @@ class ResponsesTurn(TurnDecoder):
         if self._has_reasoned and not heard.pieces:
             self.answer.reasoning("\n\n")
         self._has_reasoned = True
-        heard.pieces.append(piece)
+        heard.pieces.add(piece)
         self.answer.reasoning(piece)
 
     def _text_delta(self, event: dict[str, Any]) -> None:
         heard = self._places.of_delta(event, "message")
         heard.parts.add(number(event.get("content_index")))
         self._tell(heard, word(event.get("delta")))
+        self._spoken = heard
+        self._spoken_at = (
+            number(event.get("output_index")),
+            word(event.get("item_id")),
+            number(event.get("content_index")),
+        )
 
     def _refusal_delta(self, event: dict[str, Any]) -> None:
         self._has_refused = True
@@ -218,6 +244,18 @@ _HEARD: dict[str, Callable[[ResponsesTurn, dict[str, Any]], None]] = {
     "response.function_call_arguments.delta": ResponsesTurn._arguments_delta,
     "response.function_call_arguments.done": ResponsesTurn._arguments_done,
 }
+
+
+@cache
+def _delta_decoder() -> Any:
+    """msgspec's decoder for a piece of text that says whose it is; any other event is an error to it."""
+    from msgspec import defstruct, json
+
+    null = None.__class__
+    where = [("output_index", int), ("item_id", str), ("content_index", int)]
+    members = [("type", Literal["response.output_text.delta"]), ("delta", str), *where]
+    nothing = [("error", null, None), ("response", null, None)]
+    return json.Decoder(defstruct("Event", [*members, *nothing], gc=False)).decode
 
 
 def _marked(block: ToolUseBlock, cut: set[str]) -> ToolUseBlock:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import atexit
 import os
 
+from ..options import AgentOptions
 from .model import SMOLLM2, Model, cache_folder, fetch_model
-from .server import Endpoint, Servers
+from .server import BUILT_IN, Endpoint, Servers
 
-__all__ = ["SMOLLM2", "Endpoint", "Model", "Servers", "cache_folder", "fetch_model", "serve"]
+__all__ = ["SMOLLM2", "Endpoint", "Model", "Servers", "cache_folder", "fetch_model", "serve", "with_server"]
 
 _SERVERS = Servers()
 atexit.register(_SERVERS.stop)
@@ -34,3 +35,19 @@ def serve(model: str = "") -> Endpoint:
     loads; ``TransportError`` if the built-in model cannot be fetched.
     """
     return _SERVERS.endpoint(model)
+
+
+def with_server(options: AgentOptions) -> AgentOptions:
+    """The options with the address of the model's server. The built-in model gets emulated tools.
+
+    It cannot call any by itself; and its server keeps to a schema on this protocol only.
+    """
+    endpoint = serve(options.model)
+    is_emulated = endpoint.model == BUILT_IN and options.protocol == "openai-chat"
+    return options.replace(
+        base_url=endpoint.base_url,
+        model=endpoint.model,
+        api_key=options.api_key,
+        headers=options.headers,
+        tool_mode="emulated" if is_emulated else options.tool_mode,
+    )

@@ -1,8 +1,10 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openagent import AgentOptions, Client, ConfigError, ImageBlock, Message, TextBlock, Tool, ToolUseBlock
+from openagent import AgentOptions, Client, ConfigError, ImageBlock, Message, TextBlock, Tool, ToolUseBlock, codec
 from openagent.adapters.anthropic import DEFAULT_MAX_TOKENS, Anthropic
 from openagent.adapters.anthropic_conversation import CUT_OFF
 from openagent.adapters.anthropic_turn import AnthropicTurn
@@ -866,3 +868,47 @@ def test_with_a_budget_to_think_a_later_round_may_go_without_thoughts(serve, con
         server, protocol="anthropic", tools=[look], auto_execute_tools=True, reasoning_effort=1024, max_tokens=4096
     )
     assert client.ask("q") == "Done."
+
+
+VALUES = st.sampled_from([None, "", "x", "é😀", "\ud83d", 1, True, [], {}, {"x": 1}])
+KINDS = st.sampled_from(["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "x"]) | VALUES
+PIECES = st.fixed_dictionaries(
+    {"type": KINDS},
+    optional={name: st.sampled_from(["x", "é", "{"]) | VALUES for name in ("text", "thinking", "partial_json", "x")},
+)
+PLAIN = st.sampled_from([{"type": "text_delta", "text": "x"}, {"type": "input_json_delta", "partial_json": "{"}])
+INDEXES = st.sampled_from([0, 1, 2, 3, 4, -1, 1.0]) | VALUES
+DELTAS = st.fixed_dictionaries(
+    {"type": st.just("content_block_delta"), "index": INDEXES, "delta": PIECES | PLAIN | VALUES},
+    optional={"error": VALUES, "usage": VALUES},
+)
+STARTS = st.builds(
+    lambda index, kind: {"type": "content_block_start", "index": index, "content_block": {"type": kind, "id": "a"}},
+    INDEXES,
+    st.sampled_from(["text", "thinking", "tool_use", "server_tool_use"]) | VALUES,
+)
+STOPS = st.just({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+
+
+def heard_of(events, *, quickly):
+    """What a turn has heard of some events, the quick way tried first or not at all."""
+    turn = AnthropicTurn({}, provider="p")
+    for event in events:
+        text = json.dumps(event).encode()
+        if not (quickly and turn.quick(text)):
+            turn.payload(codec.parse(text))
+    told = [event for event in turn.answer.events if not isinstance(event, CallAnnounced)]  # ids are made up
+    pieces = [(block.kind, block.pieces.joined(), block.signature) for block in turn._blocks]
+    calls = ["".join(call.arguments) for call in turn.answer._calls.values()]
+    return told, turn.answer.ended, turn.answer.finish, turn.answer.heard(), pieces, calls
+
+
+@given(st.lists(STARTS, max_size=3), st.lists(DELTAS | STARTS | STOPS, max_size=6))
+def test_the_quick_way_comes_to_the_same_as_the_general_one(starts, events):
+    assert heard_of(starts + events, quickly=True) == heard_of(starts + events, quickly=False)
+
+
+def test_the_quick_way_is_taken_by_the_events_that_the_vendor_sends():
+    turn = AnthropicTurn({}, provider="p")
+    turn.payload({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+    assert turn.quick(b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}')

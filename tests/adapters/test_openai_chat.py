@@ -827,12 +827,20 @@ CHUNKS = st.fixed_dictionaries(
         "x": VALUES,
     },
 )
-PLAIN = st.builds(lambda text: {"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}, st.text(max_size=5))
+TEXTS = st.text(max_size=5) | st.sampled_from(["<think>", "<thi", "nk>", "</think>", "</", " "])
+PLAIN = st.builds(lambda text: {"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}, TEXTS)
+FUNCTIONS = st.fixed_dictionaries({"arguments": st.text(max_size=5) | VALUES}, optional={"name": VALUES, "x": VALUES})
+FRAGMENTS = st.fixed_dictionaries(
+    {"function": FUNCTIONS}, optional={"index": st.sampled_from([0, 1, 1.0]) | VALUES, "id": VALUES, "type": VALUES}
+)
+PIECES = st.builds(
+    lambda fragments: {"choices": [{"delta": {"tool_calls": fragments}}]}, st.lists(FRAGMENTS, min_size=1, max_size=2)
+)
 
 
-def heard_of(chunks, *, quickly):
+def heard_of(chunks, *, quickly, think_tags):
     """What a turn has heard of some chunks, or the error, the quick way tried first or not at all."""
-    turn = ChatTurn({}, provider="p", think_tags=False)
+    turn = ChatTurn({}, provider="p", think_tags=think_tags)
     try:
         turn.payload({"id": "c", "choices": []})
         for chunk in chunks:
@@ -842,9 +850,29 @@ def heard_of(chunks, *, quickly):
     except AgentError as error:
         return str(error)
     answer = turn.answer
-    return answer.events, answer.ended, answer.finish, answer.usage, answer.message()
+    return list(answer.events), answer.ended, answer.finish, answer.usage, nameless(answer.message())
 
 
-@given(st.lists(CHUNKS | PLAIN, max_size=4))
-def test_the_quick_way_comes_to_the_same_as_the_general_one(chunks):
-    assert heard_of(chunks, quickly=True) == heard_of(chunks, quickly=False)
+def nameless(message):
+    """The message, its calls without the ids that were made up for them."""
+    return [
+        dataclasses.replace(block, id="") if isinstance(block, ToolUseBlock) else block for block in message.content
+    ]
+
+
+@given(st.lists(CHUNKS | PLAIN | PIECES, max_size=5), st.booleans())
+def test_the_quick_way_comes_to_the_same_as_the_general_one(chunks, think_tags):
+    assert heard_of(chunks, quickly=True, think_tags=think_tags) == heard_of(
+        chunks, quickly=False, think_tags=think_tags
+    )
+
+
+@pytest.mark.parametrize(
+    "delta", [{"content": "x"}, {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}, {"role": "assistant"}]
+)
+def test_the_quick_way_is_taken_by_the_chunks_that_servers_send(delta):
+    turn = ChatTurn({}, provider="p")
+    turn.payload({"id": "c", "choices": []})
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    assert turn.quick(json.dumps(chunk).encode())

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from openagent import (
     AgentOptions,
@@ -19,6 +21,7 @@ from openagent import (
     Tool,
     ToolUseBlock,
     Usage,
+    codec,
 )
 from openagent.adapters import sealed
 from openagent.adapters.openai_responses import OpenAIResponses
@@ -898,3 +901,55 @@ def test_text_is_told_before_the_response_has_ended():
         with Client(base_url=server.url, **ASK) as client:
             client.send("Hi")
             assert next(client.receive()) == TextBlock("Hello")
+
+
+VALUES = st.sampled_from([None, "", "x", "é😀", "\ud83d", 0, 1, 1.0, True, [], {}, {"x": 1}])
+WHERE = {
+    "output_index": st.sampled_from([0, 0, 0, 1]) | VALUES,
+    "item_id": st.sampled_from(["m", "m", "m", "n"]) | VALUES,
+    "content_index": st.sampled_from([0, 0, 0, 1]) | VALUES,
+}
+TEXTS = st.fixed_dictionaries(
+    {"type": st.just("response.output_text.delta"), **WHERE, "delta": st.just("x") | VALUES},
+    optional={"error": VALUES, "x": VALUES},
+)
+DONES = st.fixed_dictionaries({"type": st.just("response.output_text.done"), **WHERE, "text": st.just("xx")})
+REFUSALS = st.fixed_dictionaries({"type": st.just("response.refusal.delta"), **WHERE, "delta": st.just("no")})
+ITEMS = st.builds(
+    lambda kind, index, id, of: {
+        "type": f"response.output_item.{kind}",
+        "output_index": index,
+        "item": {"id": id} | of,
+    },
+    st.sampled_from(["added", "done"]),
+    WHERE["output_index"],
+    WHERE["item_id"],
+    st.sampled_from([{"type": "message", "content": []}, {"type": "function_call", "name": "f", "call_id": "c"}]),
+)
+
+
+def heard_of(events, *, quickly):
+    """What a turn has heard of some events, or the error, the quick way tried first or not at all."""
+    turn = ResponsesTurn({}, provider="p")
+    try:
+        for event in events:
+            text = json.dumps(event).encode()
+            if not (quickly and turn.quick(text)):
+                turn.payload(codec.parse(text))
+    except APIError as error:
+        return str(error)
+    items = [(heard.place, heard.id, heard.text(), heard.parts) for heard in turn._places.in_order()]
+    told = [event for event in turn.answer.events if not isinstance(event, CallAnnounced)]  # ids are made up
+    return told, turn.answer.ended, turn.answer.heard(), items
+
+
+@given(st.lists(TEXTS | TEXTS | DONES | REFUSALS | ITEMS, max_size=8))
+def test_the_quick_way_comes_to_the_same_as_the_general_one(events):
+    assert heard_of(events, quickly=True) == heard_of(events, quickly=False)
+
+
+def test_the_quick_way_is_taken_by_the_events_that_the_vendor_sends():
+    turn = ResponsesTurn({}, provider="p")
+    event = {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "x"}
+    turn.payload(event)
+    assert turn.quick(json.dumps(event | {"logprobs": [], "sequence_number": 4}).encode())

@@ -76,9 +76,9 @@ def burst(protocol: str, count: int) -> list[bytes]:
     return [*opening(protocol), *([delta(protocol, WORD)] * count), *ending(protocol, text)]
 
 
-def call(name: str, fragments: list[str]) -> list[bytes]:
+def call(name: str, fragments: list[str], *, id: str = "call_0") -> list[bytes]:
     """A turn of Chat Completions with one call, its arguments in fragments."""
-    start = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": ""}}
+    start = {"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}
     pieces = [{"index": 0, "function": {"arguments": fragment}} for fragment in fragments]
     return [
         *opening("chat"),
@@ -124,7 +124,9 @@ def reply(plan: str) -> bytes:
 @cache
 def tool_reply(results: int) -> bytes:
     """The next turn of a tool loop that has so many results."""
-    return framed(call("add", ['{"a": 1, ', '"b": 2}']) if results < ROUNDS else burst("chat", 5), "one")
+    if results >= ROUNDS:
+        return framed(burst("chat", 5), "one")
+    return framed(call("add", [f'{{"a": {results}, ', '"b": 2}'], id=f"call_{results}"), "one")
 
 
 def framed(events: list[bytes], framing: str) -> bytes:

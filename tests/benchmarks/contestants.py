@@ -72,7 +72,7 @@ def with_requests(port: int, plan: str, hear: Hear) -> None:
     if plan.startswith("arguments"):
         hear = arguments.append
     with requests.post(url(port, plan), json=ASKED, stream=True) as response:
-        for line in response.iter_lines(chunk_size=None):
+        for line in response.iter_lines():
             if line.startswith(b"data: {") and (text := said(loads(line[6:]))):
                 hear(text)
     if arguments:
@@ -86,7 +86,7 @@ def with_sseclient(port: int, plan: str, hear: Hear) -> None:
 
     said, loads = SAID[_protocol(plan)], json.loads
     with requests.post(url(port, plan), json=ASKED, stream=True) as response:
-        for event in sseclient.SSEClient(response.iter_content(chunk_size=None)).events():
+        for event in sseclient.SSEClient(response).events():
             if event.data != "[DONE]" and (text := said(loads(event.data))):
                 hear(text)
 
@@ -168,7 +168,7 @@ def requests_conversation(port: int, plan: str) -> Callable[[], str]:
         asked = {"model": "bench", "stream": True, "messages": messages}
         pieces = []
         with session.post(url(port, plan), json=asked, stream=True) as response:
-            for line in response.iter_lines(chunk_size=None):
+            for line in response.iter_lines():
                 if line.startswith(b"data: {") and (text := _said_on_chat(json.loads(line[6:]))):
                     pieces.append(text)
         messages.append({"role": "assistant", "content": "".join(pieces)})
@@ -192,7 +192,7 @@ def requests_tool_loop(port: int) -> str:
         pieces, calls = [], {}
         asked = {"model": "bench", "stream": True, "messages": messages, "tools": tools}
         with session.post(url(port, "tools"), json=asked, stream=True) as response:
-            for line in response.iter_lines(chunk_size=None):
+            for line in response.iter_lines():
                 if not line.startswith(b"data: {"):
                     continue
                 choices = json.loads(line[6:])["choices"]

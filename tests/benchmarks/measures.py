@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import statistics
 import subprocess
@@ -76,7 +77,7 @@ def work(contestant: Contestant, port: int, plan: str, *, size: int) -> Callable
     return lambda: heard(contestant, port, plan, size=size)
 
 
-def bursts(port: int, rounds: int = 9) -> Iterator[Row]:
+def bursts(port: int, rounds: int = 5) -> Iterator[Row]:
     """CPU for each event of a burst, against each yardstick."""
     for protocol in bodies.PROTOCOLS:
         for framing in bodies.FRAMINGS:
@@ -97,7 +98,7 @@ def bursts(port: int, rounds: int = 9) -> Iterator[Row]:
                 )
 
 
-def delays(port: int, rounds: int = 3) -> Iterator[Row]:
+def delays(port: int, rounds: int = 2) -> Iterator[Row]:
     """How late a delta that comes alone is heard, against the hand-written socket."""
     for protocol in bodies.PROTOCOLS:
         for framing in ("one", "close"):
@@ -229,22 +230,28 @@ def threads(port: int, count: int = 64, events: int = 2_000) -> Iterator[Row]:
 
 
 MEMORY = """
-import resource, sys
+import pathlib, sys
 from tests.benchmarks.contestants import ours
-heard = [0]
-def hear(text): heard[0] += len(text)
-ours(int(sys.argv[1]), "burst.chat.eight.2000", hear)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-heard[0] = 0
-ours(int(sys.argv[1]), "burst.{protocol}.eight.200000", hear)
-print(heard[0], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+
+def peak():  # not ru_maxrss, which a child begins with that of its parent
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+def hear(text):
+    global heard
+    heard += len(text)
+
+for count in (2_000, 200_000):
+    before, heard = peak(), 0
+    ours(int(sys.argv[1]), f"burst.{sys.argv[2]}.eight.{count}", hear)
+print(heard, peak() - before)
 """
 
 
 def memory(port: int) -> Iterator[Row]:
     """By how much the process grows over 200,000 deltas, the text itself not counted."""
     for protocol in bodies.PROTOCOLS:
-        size, grown = map(int, _printed(MEMORY.replace("{protocol}", protocol), str(port)).split())
+        size, grown = map(int, _printed(MEMORY, str(port), protocol).split())
         assert size == 200_000 * len(bodies.WORD)
         over = max(0, grown - size) / MIB
         yield Row(f"growth over 200,000 deltas, {protocol}: MB over the text", f"{over:.1f} MB", "4.0 MB", over, 4.0)
@@ -264,7 +271,7 @@ import json, sys, requests
 asked = {"model": "bench", "stream": True, "messages": [{"role": "user", "content": "Say something."}]}
 url = f"http://127.0.0.1:{sys.argv[1]}/burst.chat.one.5/v1/chat/completions"
 with requests.post(url, json=asked, stream=True) as response:
-    for line in response.iter_lines(chunk_size=None):
+    for line in response.iter_lines():
         if line.startswith(b"data: {") and (text := json.loads(line[6:])["choices"][0]["delta"].get("content")):
             print(text, end="", flush=True)
             break
@@ -302,15 +309,24 @@ def cold(port: int, rounds: int = 15) -> Iterator[Row]:
 
 def _child_cpu(program: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, env=_environment())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def _printed(program: str, *arguments: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], check=True, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_environment(),
     ).stdout
+
+
+def _environment() -> dict[str, str]:
+    """The environment, in which compiled files are kept, as they usually are."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _each(costs: list[float], count: int) -> str:

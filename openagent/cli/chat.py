@@ -1,0 +1,180 @@
+"""``openagent chat``: a conversation at the terminal.
+
+A line is a prompt, or a command if it begins with a slash. Ctrl-C stops the answer and not the chat, Ctrl-D leaves.
+
+Owns: the loop of the chat and its commands. Does not know: keys, drawing, files' insides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ..client import Client
+from ..errors import AgentError, ConfigError
+from ..events import TextDelta
+from ..history import up_to_last_prompt
+from ..messages import Attachment
+from . import conversations
+from .arguments import attachment
+from .conversations import Conversation
+from .keyboard import Reader, read_prompt
+from .markdown import write_markdown
+from .output import usage_line
+
+COMMANDS = {
+    "/help": "this list",
+    "/model": "NAME: who answers from now on; without a name: who does now",
+    "/system": "TEXT: the system prompt from now on; without a text: what it is",
+    "/tools": "what the model may call",
+    "/image": "FILE or URL: goes along with the next prompt",
+    "/save": "NAME: keep this conversation; later in the same place without a name",
+    "/load": "NAME: go on with a conversation that was kept",
+    "/undo": "forget the last prompt and its answer",
+    "/retry": "ask the last prompt again",
+    "/usage": "the tokens of the last answer",
+    "/clear": "forget the conversation",
+    "/exit": "leave (also Ctrl-D)",
+}
+_WELCOME = 'Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands, """ begins and ends several lines.'
+
+
+class Chat:
+    """A chat over a client; ``name`` is the conversation that is kept after each answer, if any."""
+
+    def __init__(self, client: Client, read: Reader, *, name: str = "") -> None:
+        self._client = client
+        self._read = read
+        self._name = name
+        self._attached: list[Attachment] = []
+
+    def run(self) -> None:
+        """Until the user leaves."""
+        if sys.stdin.isatty():
+            tell(f"{self._client.options.model or 'the embedded model'}. {_WELCOME}")
+        while True:
+            try:
+                typed = read_prompt(self._read)
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                tell("(Ctrl-D or /exit leaves)")
+                continue
+            if typed == "/exit":
+                return
+            self._do(typed)
+
+    def _do(self, typed: str) -> None:
+        """What was typed; an error ends it and not the chat."""
+        try:
+            if typed.startswith("/"):
+                word, _, rest = typed.partition(" ")
+                self._command(word)(rest.strip())
+            elif typed or self._attached:
+                self._ask(typed)
+        except KeyboardInterrupt:
+            tell("(stopped)")
+        except AgentError as error:
+            tell(f"error: {error}")
+
+    def _command(self, word: str) -> Callable[[str], None]:
+        if word not in COMMANDS:
+            raise ConfigError(f"there is no command {word}: /help lists them")
+        command: Callable[[str], None] = getattr(self, f"_{word[1:]}")
+        return command
+
+    def _ask(self, prompt: str) -> None:
+        attached, self._attached = self._attached, []
+        try:
+            write_markdown(self._client.stream(prompt, *attached))
+        except AgentError:
+            self._attached = attached  # so that it can be tried again
+            raise
+        self._end()
+
+    def _end(self) -> None:
+        reason = self._client.finish_reason
+        if reason is not None and reason.is_truncated:
+            tell("(the answer was cut by the output limit)")
+        if self._name:
+            self._save("")
+
+    def _help(self, _: str) -> None:
+        for word, text in COMMANDS.items():
+            tell(f"{word:8} {text}")
+
+    def _model(self, name: str) -> None:
+        if name:
+            self._client.options = self._client.options.replace(model=name)
+        tell(f"model: {self._client.options.model or 'the embedded model'}")
+
+    def _system(self, text: str) -> None:
+        if text:
+            self._client.options = self._client.options.replace(system_prompt=text)
+        tell(f"system prompt: {self._client.options.system_prompt or 'none'}")
+
+    def _tools(self, _: str) -> None:
+        for tool in self._client.tools.values():
+            tell(f"{tool.name}: {tool.description.partition(chr(10))[0]}")
+        if not self._client.tools:
+            tell("there are no tools")
+
+    def _image(self, name: str) -> None:
+        if not name:
+            raise ConfigError("/image needs a file or a URL")
+        self._attached.append(attachment(name))
+        tell(f"{name} goes along with the next prompt")
+
+    def _save(self, name: str) -> None:
+        if not (name or self._name):
+            raise ConfigError("/save needs a name")
+        path = conversations.path_of(name or self._name)
+        conversations.save(path, Conversation(self._client.history, self._client.options.system_prompt))
+        if name:
+            self._name = name
+            tell(f"kept as {name}")
+
+    def _load(self, name: str) -> None:
+        if not (name or self._name):
+            raise ConfigError("/load needs a name")
+        kept = conversations.load(conversations.path_of(name or self._name))
+        resume(self._client, kept)
+        self._name = name or self._name
+        tell(f"{len(kept.messages)} messages")
+
+    def _undo(self, _: str) -> None:
+        if not any(message.role == "user" for message in self._client.history):
+            raise ConfigError("there is no prompt to forget")
+        self._client.history = up_to_last_prompt(self._client.history)[:-1]
+        tell(f"{len(self._client.history)} messages are left")
+
+    def _retry(self, _: str) -> None:
+        self._client.retry()
+        write_markdown(event.text for event in self._client.events() if isinstance(event, TextDelta))
+        self._end()
+
+    def _usage(self, _: str) -> None:
+        tell(usage_line(self._client.usage))
+
+    def _clear(self, _: str) -> None:
+        self._client.clear_history()
+        self._name = ""
+        tell("the conversation is empty")
+
+
+def resume(client: Client, kept: Conversation) -> None:
+    """Give a client a conversation that was kept, and its system prompt if the client has none."""
+    client.history = list(kept.messages)
+    if kept.system_prompt and not client.options.system_prompt:
+        client.options = client.options.replace(system_prompt=kept.system_prompt)
+
+
+def tell(line: str) -> None:
+    """A line about the chat, which is no part of it."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def memory() -> Path:
+    """The file of the lines that were typed."""
+    return conversations.data_folder() / "typed"

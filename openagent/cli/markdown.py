@@ -1,0 +1,140 @@
+"""Markdown on a terminal while it is being written: finished blocks for good, only the last one live.
+
+Owns: where a block of Markdown ends, and drawing with ``rich``, if it is there. Does not know: where the text
+comes from.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .output import harmless, write_text
+
+REFRESHES_PER_SECOND = 12
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+class Blocks:
+    """Text in pieces, cut into blocks of Markdown: at blank lines outside fences of code."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._open = ""  # the line that has no end yet
+        self._fence = ""
+
+    def feed(self, text: str) -> list[str]:
+        """The blocks that this piece completes."""
+        *lines, self._open = (self._open + text).split("\n")
+        finished = [self._line(line) for line in lines]
+        return [block for block in finished if block]
+
+    @property
+    def rest(self) -> str:
+        """The block that is not finished, as far as it has come."""
+        return "\n".join([*self._lines, self._open])
+
+    def tail(self, count: int) -> str:
+        """The last lines of the rest; within a fence, with the line that opens it."""
+        lines = [*self._lines, self._open]
+        head = lines[:1] if self._fence and len(lines) > count else []
+        return "\n".join([*head, *lines[-count:]])
+
+    def _line(self, line: str) -> str:
+        if not line.strip() and not self._fence:
+            return self._taken()
+        mark = _FENCE.match(line)
+        if self._fence:
+            is_end = line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0])
+            self._lines.append(line)
+            if is_end:
+                self._fence = ""
+                return self._taken()
+            return ""
+        before = ""
+        if mark is not None:
+            before, self._fence = self._taken(), mark[1]
+        self._lines.append(line)
+        return before
+
+    def _taken(self) -> str:
+        block, self._lines = "\n".join(self._lines), []
+        return block
+
+
+def write_markdown(texts: Iterable[str]) -> None:
+    """The texts as they come: drawn if this is a terminal that ``rich`` can draw on, else as they are."""
+    console = _console()
+    if console is None:
+        write_text(texts)
+    else:
+        _draw(texts, console)
+
+
+def _console() -> Any:
+    if not sys.stdout.isatty():
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    console = Console()
+    return None if console.is_dumb_terminal else console
+
+
+def _draw(texts: Iterable[str], console: Any) -> None:
+    from rich.live import Live
+
+    blocks, is_over = Blocks(), False
+
+    def last() -> Any:
+        return "" if is_over else _drawn(blocks.tail(max(3, console.height - 3)), console)
+
+    # Drawn by a thread of rich, so that what came is seen even if nothing follows it for a while.
+    live = Live(console=console, get_renderable=last, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
+    with _without_echo(), live:
+        try:
+            for text in texts:
+                for block in blocks.feed(harmless(text)):
+                    console.print(_drawn(block, console))
+                    console.print()
+        finally:  # also what an interrupted answer had come to
+            is_over = True
+            if blocks.rest.strip():
+                console.print(_drawn(blocks.rest, console))
+
+
+@contextmanager
+def _without_echo() -> Iterator[None]:
+    """Within this context a key that is pressed, as Ctrl-C, leaves no trace in what is being drawn."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        yield
+        return
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except (OSError, ValueError, termios.error):
+        yield
+        return
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+
+def _drawn(block: str, console: Any) -> Any:
+    """The block as it stands on the screen, without the empty lines that rich puts around some kinds."""
+    from rich.markdown import Markdown
+    from rich.segment import Segment, Segments
+
+    lines = console.render_lines(Markdown(block), pad=False)
+    full = [place for place, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
+    kept = lines[full[0] : full[-1] + 1] if full else []
+    return Segments([segment for line in kept for segment in [*line, Segment.line()]])

@@ -1,0 +1,60 @@
+"""The models that a server offers.
+
+Owns: the question and the reading of its answer. Does not know: output, network.
+Source: https://platform.openai.com/docs/api-reference/models/list (all servers follow it),
+https://docs.anthropic.com/en/api/models-list (the same members in ``data``)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .. import codec, local
+from ..adapters import WireAdapter, endpoint
+from ..client import ADAPTERS
+from ..connection import Connections
+from ..errors import ConfigError, InvalidResponseError
+from ..interrupt import Interrupt
+from ..messages import Message
+from ..options import AgentOptions
+from ..transport import Line
+
+
+def offered(options: AgentOptions) -> list[str]:
+    """The names of the models, in the server's order; the key goes to that host alone, as with any request.
+
+    Raises what a request raises, and ``InvalidResponseError`` if the answer is no list of models.
+    """
+    if options.provider == "local":
+        return [local.SMOLLM2.title]
+    made = ADAPTERS[options.protocol] if isinstance(options.protocol, str) else None
+    if made is None or not issubclass(made, WireAdapter):
+        raise ConfigError(f"protocol {options.protocol!r} has no list of models")
+    connections = Connections()
+    line = Line(options, connections, Interrupt())
+    # A request for a turn has the headers that this server wants.
+    usual = made(options, [Message.user("?")], [], line).encode(None, False)
+    wanted = {"accept", "content-type"}
+    headers = {name: value for name, value in usual.headers.items() if name.lower() not in wanted}
+    try:
+        body = line.document(replace(usual, url=_url(options), headers=headers, body=b"", method="GET"))
+    finally:
+        connections.close()
+    return _names(body)
+
+
+def _url(options: AgentOptions) -> str:
+    return endpoint(options.base_url, "/models")
+
+
+def _names(body: bytes) -> list[str]:
+    try:
+        said: Any = codec.parse(body)
+    except ValueError:
+        said = None
+    rows = said.get("data", said.get("models")) if isinstance(said, dict) else said
+    if not isinstance(rows, list):
+        raise InvalidResponseError(f"the server sent no list of models: {body[:200]!r}")
+    names = [row.get("id") or row.get("name") for row in rows if isinstance(row, dict)]
+    return [name for name in names if isinstance(name, str)]
