@@ -177,7 +177,6 @@ class Exchange:
         if place < 0 or self.history[place] is not message:  # else Ctrl-C came just after it had been kept
             self.history.extend([message, *_messages(results)])
 
-
     def _shown(self, message: Message) -> Message:
         """The message as events show it: sensitive arguments masked, where the calls are ours to run."""
         if not self.is_auto or not any(tool.sensitive for tool in self._ledger.tools.values()):

@@ -97,7 +97,6 @@ class ToolResultBlock:
     content: Any
     is_error: bool = False
 
-
     @property
     def parts(self) -> list[Any] | None:
         """The items of the content, images as ``ImageBlock``; None if there is no image in it."""

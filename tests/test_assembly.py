@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from openagent.assembly import CUT_BY_LIMIT, Answer, read_arguments
+from openagent.assembly import CUT_BY_LIMIT, Answer, Pieces, read_arguments
 from openagent.errors import InvalidResponseError
 from openagent.events import CallAnnounced, ReasoningDelta, TextDelta
 from openagent.messages import FinishReason, Message, TextBlock, ToolUseBlock
@@ -229,3 +229,11 @@ def seconds(pieces):
 def test_the_cost_is_linear_in_the_number_of_pieces():
     """design.md, promise 6: four times the pieces cost less than eight times as much, not sixteen."""
     assert seconds(40_000) / seconds(10_000) < 8
+
+
+def test_pieces_are_joined_whatever_their_number():
+    for count in (0, 1, 999, 1000, 1001, 2500):
+        pieces = Pieces()
+        for number in range(count):
+            pieces.add(f"{number} ")
+        assert (pieces.joined(), bool(pieces)) == ("".join(f"{number} " for number in range(count)), count > 0)

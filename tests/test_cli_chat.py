@@ -193,11 +193,11 @@ def test_usage_and_tools_are_told(chat, serve):
 
 
 def test_the_model_may_call_tools(chat, serve):
-    server = serve(answer(calls=[call("calculator", {"expression": "6 * 7"})]), "It is 42.")
+    server = serve(answer(calls=[call("calculator", {"a": 6, "operator": "*", "b": 7})]), "It is 42.")
     code, out, err = chat(server, "/tools", "What is 6 * 7?", arguments=["--tool", "calculator"])
     assert (code, out) == (0, "It is 42.\n")
     assert err.startswith("calculator: ")
-    assert err.endswith("calculator(expression='6 * 7') -> 42\n")
+    assert err.endswith("calculator(a=6, operator='*', b=7) -> 42\n")
 
 
 @pytest.mark.parametrize(

@@ -86,3 +86,8 @@ def test_a_redirect_is_not_followed(models, listing):
 
 def test_the_embedded_model_is_the_one_there_is(capsys):
     assert (main(["models", "--local"]), capsys.readouterr().out) == (0, "SmolLM2-135M-Instruct\n")
+
+
+def test_a_deadline_ends_the_waiting_for_a_list(models, listing):
+    server = listing(raw(b'{"data": [', headers=JSON, hold=30))
+    assert models(server, "-o", "deadline=0.1") == (1, "", "openagent: error: the deadline of 0.1 s has passed\n")

@@ -140,3 +140,8 @@ def test_a_mended_text_can_be_encoded_and_is_changed_only_where_it_must(text):
 @given(ANY_TEXT)
 def test_anything_dumped_can_be_encoded(text):
     codec.dump({text: [text]}).encode()
+
+
+@given(st.recursive(LEAVES | ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner), max_leaves=20))
+def test_the_fast_way_to_dump_says_the_same(value):
+    assert codec.parse(codec.dump_plain(value)) == codec.parse(codec.dump(value))

@@ -128,7 +128,7 @@ def test_reasoning_is_folded(cell):
 
 
 def test_the_stop_button_stops_the_answer_and_keeps_the_rest(cell, notebook):
-    endless = answer("Once upon", hold=30, done=False, finish="unspecified")
+    endless = answer(chunk_text=["Once upon"], hold=30, done=False, finish="unspecified")
     cell("client.ask('q'); client.show('r')", "a", endless, "Here again.", stop_at="Once")
     assert (notebook.status, notebook.error) == ("error", "The answer was stopped; the conversation is as it was.")
     assert without_time(notebook.shown["text/plain"]) == "Once upon\n\n(interrupted · 0.0 s)"

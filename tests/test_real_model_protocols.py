@@ -31,6 +31,7 @@ def test_a_conversation_with_a_finished_tool_round_is_answered_on_every_wire(pro
         protocol=protocol,
         system_prompt="You are a helpful guide.",
         tools=[opening_hours],
+        tool_choice="none",
         temperature=0,
         max_tokens=20,
         auto_execute_tools=True,

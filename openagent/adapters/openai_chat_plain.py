@@ -16,7 +16,8 @@ from typing import Any, Literal, Union
 def plain_decoder() -> Any:
     """What decodes a plain chunk: of interest is its ``choices[0].delta``, with ``content`` and ``tool_calls``.
 
-    There is one fragment of a call at most. Anything unforeseen where it could matter is a ``ValueError`` or ``RecursionError`` to it.
+    There is one fragment of a call at most. Anything unforeseen where it could matter is an error to it:
+    ``ValueError`` or ``RecursionError``.
     """
     from msgspec import defstruct, json
 

@@ -61,7 +61,7 @@ class Crew:
     def answer(self, index: int, source: Any) -> Result:
         """The result for a prompt; what goes wrong is in its ``error``."""
         started = time.monotonic()
-        client, paced = self._idle.pop() if self._idle else self._recruit()
+        client, paced = self._rested() or self._recruit()
         self._busy.add(client)
         paced.begin()
         answer: Any = None
@@ -89,6 +89,12 @@ class Crew:
         """Close the connections of all clients at rest."""
         while self._idle:
             self._idle.pop()[0].close()
+
+    def _rested(self) -> tuple[Client, Paced] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # asking before would be too early: another thread may take the last one
+            return None
 
     def _recruit(self) -> tuple[Client, Paced]:
         client = Client(self._plan.options)

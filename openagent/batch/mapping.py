@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ def map_prompts(
     if schema is not None:
         Form(schema)  # a wrong one is told before anything is sent
     folder = None if cache is None else os.fspath(cache)
-    plan = Plan(uuid.uuid4().hex, options, pace or Pace(), template, folder, schema)
+    plan = Plan(os.urandom(8).hex(), options, pace or Pace(), template, folder, schema)
     return Run(
         prompts,
         _desk(plan, executor, workers),

@@ -1,0 +1,72 @@
+"""What is shown of a run: a bar in a terminal, lines elsewhere."""
+
+import io
+import sys
+
+import pytest
+
+from openagent import AgentOptions, map_prompts
+from openagent.batch import Tally
+from openagent.batch.progress import Progress, line
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_elsewhere_than_in_a_terminal_there_is_a_line_every_ten_seconds():
+    out, clock, tally = io.StringIO(), Clock(), Tally()
+    progress = Progress(100, to=out, clock=clock)
+    for _ in range(50):
+        clock.now += 0.5
+        tally.answered += 1
+        progress.show(tally)
+    progress.close()
+    assert out.getvalue().splitlines() == [
+        "openagent: 20 of 100, 0 failed, 2.0/s, about 40 s left",
+        "openagent: 40 of 100, 0 failed, 2.0/s, about 30 s left",
+    ]
+
+
+def test_a_number_that_nobody_knows_is_left_out():
+    tally = Tally(answered=3)
+    tally.failures["Timeout"] += 1
+    assert line(tally, None, 2.0) == "4, 1 failed, 2.0/s"
+    assert line(Tally(), 7, 0.0) == "0 of 7, 0 failed, 0.0/s"
+
+
+def test_a_terminal_gets_a_bar_with_the_errors():
+    pytest.importorskip("tqdm")
+    out, tally = Terminal(), Tally()
+    progress = Progress(2, to=out)
+    tally.failures["Timeout"] += 1
+    progress.show(tally)
+    tally.answered += 1
+    progress.show(tally)
+    progress.close()
+    assert "2/2" in out.getvalue()
+    assert "errors=1" in out.getvalue()
+
+
+def test_without_tqdm_a_terminal_gets_lines(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    out, clock = Terminal(), Clock()
+    progress = Progress(1, to=out, clock=clock)
+    clock.now = 20
+    progress.show(Tally(answered=1))
+    assert out.getvalue() == "openagent: 1 of 1, 0 failed, 0.1/s, about 0 s left\n"
+
+
+def test_a_short_run_elsewhere_than_in_a_terminal_is_quiet(serve, capsys):
+    options = AgentOptions(model="m", base_url=serve("yes").url)
+    assert [result.answer for result in map_prompts(options, ["p"])] == ["yes"]
+    assert capsys.readouterr() == ("", "")
