@@ -6,10 +6,13 @@ Owns: the flag, sleeping that can be cut short. Does not know: what is woken.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Waker = Callable[[], None]
+
+SLICE = 0.1  # seconds
 
 
 class Interrupt:
@@ -61,6 +64,10 @@ class Interrupt:
             except RuntimeError:  # rung twice
                 pass
 
+        until = time.monotonic() + seconds
         with self.waking(ring):
-            if not self._is_set:
-                lock.acquire(timeout=seconds)
+            # In slices: where a library (polars) has signals restart what they interrupt, one long wait
+            # would not feel Ctrl-C.
+            while not self._is_set and (left := until - time.monotonic()) > 0:
+                if lock.acquire(timeout=min(left, SLICE)):
+                    return

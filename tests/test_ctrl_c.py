@@ -133,9 +133,9 @@ def test_ctrl_c_after_the_end_of_a_turn_keeps_it(serve, connect, is_auto):
 # A real signal to a real process
 
 CHILD = """
-import json, sys, threading, time
+import json, signal, sys, threading, time
 from openagent import Client, Tool
-from openagent.testing import ScriptedServer, answer, call
+from openagent.testing import ScriptedServer, answer, call, failure
 
 def ready():
     print("ready", flush=True)
@@ -148,8 +148,10 @@ SCRIPTS = {
     "stream": [answer(chunk_text=["Hel", "lo"], finish="unspecified", done=False, hold=30)],
     "headers": [lambda request: (ready(), time.sleep(30))],
     "tool": [answer(calls=[call("slow", id="c1"), call("slow", id="c2")])],
+    "pause": [lambda request: (ready(), failure(503, headers={"Retry-After": "60"}))[1]],
 }
 where = sys.argv[1]
+signal.siginterrupt(signal.SIGINT, sys.argv[2] == "interrupts")
 server = ScriptedServer(*SCRIPTS[where], "fine")
 client = Client(model="m", base_url=server.url, tools=[Tool("slow", "", {}, slow)], auto_execute_tools=True)
 caught = False
@@ -174,13 +176,20 @@ KEPT = {
     "stream": [Q],
     "headers": [Q],
     "tool": [Q, SLOW, *results(MAYBE, NOT_RUN, "")[:2]],
+    "pause": [Q],
 }
 
 
+@pytest.mark.parametrize("system_calls", ["interrupts", "restarts"])
 @pytest.mark.parametrize("where", KEPT)
-def test_a_real_ctrl_c_ends_what_is_going_on_at_once(where):
-    """Promises 1 and 4, hist-01, hist-09: a signal in mid-stream, before the headers, in a tool."""
-    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), where], stdout=subprocess.PIPE, text=True)
+def test_a_real_ctrl_c_ends_what_is_going_on_at_once(where, system_calls):
+    """Promises 1 and 4, hist-01, hist-09: a signal in mid-stream, before the headers, in a tool, before a retry.
+
+    Also where a library such as polars has signals restart the system calls that they interrupt.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(CHILD), where, system_calls], stdout=subprocess.PIPE, text=True
+    )
     with child:
         try:
             assert child.stdout.readline() == "ready\n"

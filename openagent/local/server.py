@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -122,6 +123,9 @@ class Server:
             self._process.stdin.flush()
         except OSError:
             return ""
+        if os.name == "posix":
+            # Some libraries (polars) have signals restart what they interrupt: a read would not feel Ctrl-C then.
+            select.select([self._process.stdout], [], [])
         return self._process.stdout.readline().strip()
 
     def _reason(self) -> str:
