@@ -1,5 +1,6 @@
 """What tests of several rooms need: a clean environment, scripted servers and clients that are closed."""
 
+import signal
 import time
 
 import pytest
@@ -13,6 +14,10 @@ VARIABLES = [
     *(f"{prefix}_{name}" for prefix in ("OPENAGENT", "OPEN_AGENT") for name in ("BASE_URL", "MODEL", "API_KEY")),
     *(name for kind in ("http", "https", "all", "no") for name in (f"{kind}_proxy", f"{kind.upper()}_PROXY")),
 ]
+
+
+# A shell that starts the tests in the background has Ctrl-C ignored, in the tests' own children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
