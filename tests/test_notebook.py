@@ -142,7 +142,7 @@ def test_an_error_is_short_and_names_the_next_step(cell):
     assert notebook.displays == {}
     lines = notebook.error.splitlines()
     assert lines[-1] == "APIError: API error 401: no (check api_key)"
-    assert len(lines) <= 3
+    assert len(lines) <= 4
     assert "line 3" in lines[0]
 
 
