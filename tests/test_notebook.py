@@ -140,9 +140,10 @@ def test_an_error_is_short_and_names_the_next_step(cell):
     notebook = cell("1\n\nclient.show('q')", failure(401, "no"))
     assert notebook.status == "error"
     assert notebook.displays == {}
-    lines = notebook.error.splitlines()
+    marks = set(" ~^")  # under the failing call, from Python 3.13 on
+    lines = [line for line in notebook.error.splitlines() if set(line) - marks]
     assert lines[-1] == "APIError: API error 401: no (check api_key)"
-    assert len(lines) <= 4
+    assert len(lines) <= 3
     assert "line 3" in lines[0]
 
 
