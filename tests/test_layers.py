@@ -178,16 +178,33 @@ def test_an_import_goes_to_a_lower_floor(name):
 
 @pytest.mark.parametrize("name", TREES)
 def test_no_room_of_ours_is_imported_lazily(name):
-    """design.md 5, 8: a lazy import hides a circle. Only the package's own face fetches ``batch`` on first use."""
+    """design.md 5, 8: a lazy import hides a circle. Only the two faces fetch rooms by name, on first use."""
     lazy = [target for target, in_function, _ in imports(name) if in_function and target.startswith(".")]
-    assert lazy == ([".batch"] if name == "__init__" else [])
+    assert lazy == []
+    assert 'import_module(f"' not in SOURCES[name] or name in ("__init__", "cli")
 
 
-def test_the_names_of_the_batch_come_on_first_use():
+def test_the_package_loads_a_room_when_something_of_it_is_asked_for():
     shown = child(
-        "import sys, openagent; print('openagent.batch' in sys.modules); print(openagent.map_prompts.__name__)"
+        "import sys, openagent; print(sum(name.startswith('openagent.') for name in sys.modules));"
+        "print(openagent.Tool.__module__, openagent.errors.__name__, 'openagent.client' in sys.modules)"
     )
-    assert shown.split() == ["False", "map_prompts"]
+    assert shown.split() == ["0", "openagent.tools", "openagent.errors", "False"]
+
+
+def test_the_package_has_the_names_that_it_promises():
+    """The same for a type checker, for ``from openagent import *`` and at run time."""
+    checked = {
+        alias.name
+        for node in ast.walk(TREES["__init__"])
+        if isinstance(node, ast.ImportFrom) and node.module not in ("importlib", "typing")
+        for alias in node.names
+    }
+    assert checked - {"register_if_there"} == set(openagent.__all__)
+    assert [name for name in openagent.__all__ if not hasattr(openagent, name)] == []
+    assert set(openagent.__all__) <= set(dir(openagent))
+    with pytest.raises(AttributeError, match="no attribute 'Clint'"):
+        _ = openagent.Clint
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -307,14 +324,14 @@ def child(code):
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def test_importing_the_package_loads_no_heavy_library():
+def test_importing_all_names_loads_no_heavy_library():
     """design.md 5."""
-    loaded = child("import sys, openagent, openagent.testing; print(*sys.modules)").split()
+    loaded = child("import sys; from openagent import *; import openagent.testing; print(*sys.modules)").split()
     assert "openagent.client" in loaded
     assert set(HEAVY) & {module.partition(".")[0] for module in loaded} == set()
 
 
-def test_importing_the_package_costs_less_than_importing_requests(tmp_path, monkeypatch):
+def test_importing_the_client_costs_less_than_importing_requests(tmp_path, monkeypatch):
     """In one run, side by side, with compiled files kept as usual: a notebook's first cell must not have to wait."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
@@ -322,6 +339,6 @@ def test_importing_the_package_costs_less_than_importing_requests(tmp_path, monk
     def seconds(module):
         return float(child(f"import time; s = time.process_time(); import {module}; print(time.process_time() - s)"))
 
-    seconds("openagent"), seconds("requests")  # compiles
-    ours, theirs = zip(*[(seconds("openagent"), seconds("requests")) for _ in range(7)], strict=True)
+    seconds("openagent.client"), seconds("requests")  # compiles
+    ours, theirs = zip(*[(seconds("openagent.client"), seconds("requests")) for _ in range(7)], strict=True)
     assert min(ours) < min(theirs)
