@@ -50,7 +50,13 @@ PLANS = {
         "filling",
         "__init__",
     ],
-    "cli": ["arguments conversations demo_tools keyboard models output wire", "markdown", "chat batch", "__init__"],
+    "cli": [
+        "arguments conversations demo_tools keyboard output wire",
+        "markdown",
+        "batch chat models",
+        "ask",
+        "__init__",
+    ],
     "local": ["process model", "server", "__init__"],
     "testing": [
         "script",
@@ -342,3 +348,24 @@ def test_importing_the_client_costs_less_than_importing_requests(tmp_path, monke
     seconds("openagent.client"), seconds("requests")  # compiles
     ours, theirs = zip(*[(seconds("openagent.client"), seconds("requests")) for _ in range(7)], strict=True)
     assert min(ours) < min(theirs)
+
+
+def test_the_help_of_the_command_line_is_cheap(tmp_path, monkeypatch):
+    """Issue 7: at most 0.6 times ``import requests`` over bare Python, and no network library."""
+    told = child(
+        "import sys; from openagent.cli import main\ntry: main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    )
+    assert "ask a question" in told
+    modules = set(told.split("\n")[-2].split())
+    assert {module.partition(".")[0] for module in modules} & (NETWORK | set(HEAVY)) == set()
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    code = "import time, sys; s = time.process_time()\ntry: {}\nexcept SystemExit: pass\nprint(time.process_time() - s)"
+
+    def seconds(statement):
+        return float(child(code.format(statement)).splitlines()[-1])
+
+    ours, theirs = "from openagent.cli import main; main(['--help'])", "import requests"
+    seconds(ours), seconds(theirs)  # compiles
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(5)]
+    assert min(pair[0] for pair in pairs) <= 0.6 * min(pair[1] for pair in pairs)

@@ -48,6 +48,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--system", default="", metavar="TEXT", help="the system prompt")
 
 
+def add_conversation(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which conversation goes on."""
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument("-c", "--continue", dest="goes_on", action="store_true", help="go on with the last conversation")
+    kept.add_argument("--conversation", default="", metavar="NAME", help="go on with this conversation, or begin it")
+
+
 def settings(chosen: argparse.Namespace) -> dict[str, Any]:
     """The settings of a client; ``ConfigError`` for an option that is none."""
     provider, model = _named_model(chosen)

@@ -7,6 +7,7 @@ Owns: the loop of the chat and its commands. Does not know: keys, drawing, files
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +18,10 @@ from ..events import TextDelta
 from ..history import up_to_last_prompt
 from ..messages import Attachment
 from . import conversations
-from .arguments import attachment
+from .arguments import add_conversation, add_model, add_server, attachment, settings
 from .conversations import Conversation
-from .keyboard import Reader, read_prompt
+from .demo_tools import add_tools, tooling
+from .keyboard import Reader, read_prompt, reader
 from .markdown import write_markdown
 from .output import usage_line
 
@@ -139,7 +141,7 @@ class Chat:
         if not (name or self._name):
             raise ConfigError("/load needs a name")
         kept = conversations.load(conversations.path_of(name or self._name))
-        resume(self._client, kept)
+        take_up(self._client, kept)
         self._name = name or self._name
         tell(f"{len(kept.messages)} messages")
 
@@ -163,7 +165,38 @@ class Chat:
         tell("the conversation is empty")
 
 
-def resume(client: Client, kept: Conversation) -> None:
+def add_chat(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add_model(parser)
+    add_tools(parser)
+    add_conversation(parser)
+    add_server(parser)
+    parser.set_defaults(run=run_chat)
+
+
+def run_chat(chosen: argparse.Namespace) -> int:
+    """Runs the command and returns its exit code."""
+    name = named_conversation(chosen)
+    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
+        resume(client, name)
+        Chat(client, reader(memory(), list(COMMANDS)), name=name).run()
+    return 0
+
+
+def named_conversation(chosen: argparse.Namespace) -> str:
+    """The name of the conversation that is to go on; empty if a new one begins."""
+    if chosen.conversation:
+        conversations.path_of(chosen.conversation)  # a wrong name is told before anything is sent
+    return conversations.latest() if chosen.goes_on else str(chosen.conversation)
+
+
+def resume(client: Client, name: str) -> None:
+    """Give a client the conversation of this name, if there is one."""
+    if name and (path := conversations.path_of(name)).exists():
+        take_up(client, conversations.load(path))
+
+
+def take_up(client: Client, kept: Conversation) -> None:
     """Give a client a conversation that was kept, and its system prompt if the client has none."""
     client.history = list(kept.messages)
     if kept.system_prompt and not client.options.system_prompt:

@@ -1,12 +1,13 @@
-"""The models that a server offers.
+"""``openagent models``: the models that a server offers.
 
-Owns: the question and the reading of its answer. Does not know: output, network.
+Owns: the question and the reading of its answer. Does not know: network.
 Source: https://platform.openai.com/docs/api-reference/models/list (all servers follow it),
 https://docs.anthropic.com/en/api/models-list (the same members in ``data``)
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,22 @@ from ..interrupt import Interrupt
 from ..messages import Message
 from ..options import AgentOptions
 from ..transport import Line
+from .arguments import add_server, settings
+from .output import write_text
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    add_server(parser)
+    parser.set_defaults(run=run_models)
+
+
+def run_models(chosen: argparse.Namespace) -> int:
+    """Runs the command and returns its exit code."""
+    names = offered(AgentOptions(**settings(chosen) | {"model": "any"}))
+    write_text([codec.dump(names)] if chosen.json else [f"{name}\n" for name in names])
+    return 0
 
 
 def offered(options: AgentOptions) -> list[str]:

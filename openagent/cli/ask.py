@@ -1,0 +1,88 @@
+"""``openagent ask``: one question, and its answer on stdout.
+
+Owns: its arguments, what is done with them, its exit code. Does not know: how an answer comes about.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ..client import Client
+from ..errors import ConfigError
+from ..messages import Attachment
+from . import conversations
+from .arguments import add_conversation, add_model, add_server, attachment, question, settings
+from .chat import named_conversation, resume, tell
+from .demo_tools import add_tools, tooling
+from .output import code_of, usage_line, write_events, write_json, write_text
+from .wire import shown
+
+
+def add_ask(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.set_defaults(run=run_ask)
+    parser.add_argument("question", nargs="?", default="", help="what to ask; text on stdin goes before it")
+    add_model(parser)
+    parser.add_argument("--image", action="append", default=[], metavar="FILE", help="a file or URL; may be repeated")
+    parser.add_argument(
+        "-a",
+        "--attach",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a file with text or an image, an image's URL, or - for stdin; may be repeated",
+    )
+    add_tools(parser)
+    add_server(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object: text, calls, finish_reason, usage")
+    form.add_argument("--events", action="store_true", help="everything that happens, as lines of JSON")
+    form.add_argument("--no-stream", action="store_true", help="the whole answer at once")
+    form.add_argument("-x", "--extract", action="store_true", help="only the first block of code, if there is one")
+    parser.add_argument("-u", "--usage", action="store_true", help="tell the tokens on stderr")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show request and reply on stderr, without secrets"
+    )
+    add_conversation(parser)
+
+
+def run_ask(chosen: argparse.Namespace) -> int:
+    """Runs the command and returns its exit code."""
+    words = question(chosen.question, chosen.attach)
+    attached = [*chosen.image, *map(attachment, chosen.attach)]
+    if not words and not attached:
+        raise ConfigError("there is no question: give one, or pipe a text into stdin")
+    name = named_conversation(chosen)
+    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
+        resume(client, name)
+        if chosen.verbose:
+            client.options = shown(client.options, tell)
+        _answer(chosen, client, words, attached)
+        if client.finish_reason is not None and client.finish_reason.is_truncated:
+            tell("openagent: the answer was cut by the output limit")
+        if chosen.usage:
+            tell(f"openagent: {usage_line(client.usage)}")
+        _keep(client, name)
+    return 0
+
+
+def _answer(chosen: argparse.Namespace, client: Client, words: str, attached: Sequence[Attachment]) -> None:
+    if chosen.json or chosen.events:
+        client.send(words, *attached)
+        write_json(client, client.events()) if chosen.json else write_events(client.events())
+    elif chosen.no_stream or chosen.extract:
+        text = client.ask(words, *attached)
+        write_text([code_of(text) if chosen.extract else text])
+    else:
+        write_text(client.stream(words, *attached))
+
+
+def _keep(client: Client, name: str) -> None:
+    """Save the conversation; one without a name only as far as that is possible, for ``--continue``."""
+    kept = conversations.Conversation(client.history, client.options.system_prompt)
+    try:
+        conversations.save(conversations.path_of(name or conversations.LAST), kept)
+    except ConfigError:
+        if name:
+            raise
