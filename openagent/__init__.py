@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from .notebook import load_ipython_extension
     from .options import AgentOptions, get_base_url, get_model
+    from .profiles import profile
     from .retry import RetryConfig, is_retryable_error
     from .tools import Tool, tool, tools_of
     from .transport import retry_with_backoff, retry_with_backoff_conditional
@@ -131,6 +132,7 @@ __all__ = [
     "is_retryable_error",
     "load_ipython_extension",
     "map_prompts",
+    "profile",
     "query",
     "retry_with_backoff",
     "retry_with_backoff_conditional",
@@ -163,6 +165,7 @@ _ROOMS = {
     "messages": "ContentBlock FinishReason ImageBlock Message TextBlock ToolResultBlock ToolUseBlock Usage",
     "notebook": "load_ipython_extension",
     "options": "AgentOptions get_base_url get_model",
+    "profiles": "profile",
     "retry": "RetryConfig is_retryable_error",
     "tools": "Tool tool tools_of",
     "transport": "retry_with_backoff retry_with_backoff_conditional",

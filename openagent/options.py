@@ -19,7 +19,7 @@ from typing import Any
 from .errors import ConfigError
 from .hooks import Hooks
 from .limits import Limits
-from .presets import canonical_base_url, key_variable, origin, preset
+from .presets import PRESETS, Preset, canonical_base_url, is_private, key_variable, ollama_address, origin, preset
 from .retry import RetryConfig
 from .tools import Tool, as_tool, by_name
 
@@ -178,7 +178,8 @@ def check_names(settings: Iterable[str]) -> None:
 def get_base_url(provider: str = "", fallback: str = DEFAULT_BASE_URL) -> str:
     """The address to talk to: the environment's, else the provider's, else the fallback."""
     found = environment("OPENAGENT_BASE_URL", "OPEN_AGENT_BASE_URL")
-    return canonical_base_url(found or (preset(provider).base_url if provider else "") or fallback)
+    usual = _own_address(preset(provider)) if provider else environment("OPENAI_BASE_URL")
+    return canonical_base_url(found or usual or fallback)
 
 
 def get_model(fallback: str | None = None, prefer_env: bool = True) -> str | None:
@@ -193,19 +194,36 @@ def _resolved(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"provider {name!r} must be a name")
     known = preset(name) if name else None
     named = environment("OPENAGENT_BASE_URL", "OPEN_AGENT_BASE_URL")
-    address = _text(given, "base_url") or (known.base_url if known else named or DEFAULT_BASE_URL)
+    usual = named or environment("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+    address = _text(given, "base_url") or (_own_address(known) if known else usual)
     address = canonical_base_url(address) if address else ""
     key = given["api_key"]
     if key is None:
         # Our variable goes with our address: it is not for a host that the program chose against it.
         ours = not named or canonical_base_url(named) == address
-        variable = key_variable(address)
-        key = (variable and environment(variable)) or (environment("OPENAGENT_API_KEY") if ours and address else None)
+        key = _vendors_key(address) or (environment("OPENAGENT_API_KEY") if ours and address else None)
     model_name = _text(given, "model") or ("" if address == "" else get_model() or "")
     if not model_name.strip() and address:
         raise ConfigError("model is required: pass model=... or set OPENAGENT_MODEL")
     protocol = given["protocol"] or (known.protocol if known else "openai-chat")
     return {"base_url": address, "api_key": key or None, "model": model_name, "protocol": _protocol(protocol)}
+
+
+def _own_address(known: Preset) -> str:
+    """A preset's address, or the one that its own variable names."""
+    named = environment(known.address_variable) if known.address_variable else None
+    return (ollama_address(named) if named and known.address_variable == "OLLAMA_HOST" else named) or known.base_url
+
+
+def _vendors_key(address: str) -> str | None:
+    """The key in a vendor's variable: for its own host, or where the vendor's variable for the address points."""
+    for known in PRESETS.values():
+        named = environment(known.address_variable) if known.key_variable and known.address_variable else None
+        is_there = named and is_private(address) and origin(canonical_base_url(named)) == origin(address)
+        if is_there and (key := environment(known.key_variable)):
+            return key
+    variable = key_variable(address)
+    return environment(variable) if variable else None
 
 
 def _protocol(protocol: Any) -> Any:

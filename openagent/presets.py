@@ -15,23 +15,29 @@ _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 @dataclass(frozen=True)
 class Preset:
-    """What is known of a server: its address, its protocol, the variable that holds its key."""
+    """What is known of a server: its address, its protocol, the variables that hold its key and another address."""
 
     base_url: str
     protocol: str = "openai-chat"
     key_variable: str = ""
     title: str = ""
+    address_variable: str = ""
 
 
 PRESETS: dict[str, Preset] = {
     "lmstudio": Preset("http://localhost:1234/v1", title="LM Studio"),
-    "ollama": Preset("http://localhost:11434/v1", title="Ollama"),
+    "ollama": Preset("http://localhost:11434/v1", title="Ollama", address_variable="OLLAMA_HOST"),
     "llamacpp": Preset("http://localhost:8080/v1", title="llama.cpp"),
     "vllm": Preset("http://localhost:8000/v1", title="vLLM"),
     "sglang": Preset("http://localhost:30000/v1", title="SGLang"),
     "local": Preset("", title="the embedded model"),
-    "openai": Preset("https://api.openai.com/v1", key_variable="OPENAI_API_KEY"),
-    "anthropic": Preset("https://api.anthropic.com/v1", "anthropic", key_variable="ANTHROPIC_API_KEY"),
+    "openai": Preset("https://api.openai.com/v1", key_variable="OPENAI_API_KEY", address_variable="OPENAI_BASE_URL"),
+    "anthropic": Preset(
+        "https://api.anthropic.com/v1",
+        "anthropic",
+        key_variable="ANTHROPIC_API_KEY",
+        address_variable="ANTHROPIC_BASE_URL",
+    ),
     "openrouter": Preset("https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"),
     "groq": Preset("https://api.groq.com/openai/v1", key_variable="GROQ_API_KEY"),
     "mistral": Preset("https://api.mistral.ai/v1", key_variable="MISTRAL_API_KEY"),
@@ -48,15 +54,21 @@ def preset(name: str) -> Preset:
     return found
 
 
-def key_variable(base_url: str) -> str:
-    """The variable that holds the key of this vendor's own host; empty for any other host."""
+def vendor(base_url: str) -> str:
+    """The preset of the vendor whose own host this is; empty for any other host."""
     parts = urlsplit(base_url)
     if parts.scheme != "https":
         return ""
-    for known in PRESETS.values():
+    for name, known in PRESETS.items():
         if known.key_variable and urlsplit(known.base_url).hostname == parts.hostname:
-            return known.key_variable
+            return name
     return ""
+
+
+def key_variable(base_url: str) -> str:
+    """The variable that holds the key of this vendor's own host; empty for any other host."""
+    name = vendor(base_url)
+    return PRESETS[name].key_variable if name else ""
 
 
 def server_title(base_url: str) -> str:
@@ -87,6 +99,38 @@ def canonical_base_url(text: str) -> str:
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)
     return urlunsplit((parts.scheme, parts.netloc, path.rstrip("/") or "/v1", parts.query, ""))
+
+
+def ollama_address(text: str) -> str:
+    """The base URL that a value of ``OLLAMA_HOST`` means, which may be a host or a port alone.
+
+    Source: https://github.com/ollama/ollama/blob/main/envconfig/config.go
+
+    >>> ollama_address("0.0.0.0")
+    'http://127.0.0.1:11434/v1'
+    """
+    scheme, _, rest = text.strip().strip("\"'").rpartition("://")
+    host, slash, path = rest.partition("/")
+    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    name, port = (name, port) if colon else (host, {"http": "80", "https": "443"}.get(scheme, "11434"))
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
+    return canonical_base_url(f"{scheme or 'http'}://{name}:{port}{slash}{path}")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL names this machine."""
+    from ipaddress import ip_address
+
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    return url.startswith("https://") or is_loopback(url)
 
 
 def origin(base_url: str) -> tuple[str, str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from urllib.parse import urlsplit
 
 from .errors import AgentError, ConfigError, InvalidResponseError, StreamInterruptedError, Timeout, TransportError
-from .presets import server_title
+from .presets import is_loopback, server_title
 
 
 @cache
@@ -76,17 +75,6 @@ def is_stale_connection(exc: BaseException | None) -> bool:
 
     dropped = (RemoteDisconnected, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
     return exc is not None and any(isinstance(cause, dropped) for cause in _causes(exc))
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the URL names this machine."""
-    from ipaddress import ip_address
-
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _refused(url: str) -> TransportError:

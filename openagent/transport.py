@@ -24,8 +24,9 @@ from .errors import AgentError, InvalidResponseError, Timeout
 from .events import Event
 from .interrupt import Interrupt
 from .options import AgentOptions, environment
+from .presets import is_loopback
 from .retry import RetryConfig
-from .translation import foreign, innermost, is_loopback, is_stale_connection, of_connecting, of_reading
+from .translation import foreign, innermost, is_stale_connection, of_connecting, of_reading
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response

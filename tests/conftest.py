@@ -11,6 +11,8 @@ from openagent.testing import ScriptedServer
 
 VARIABLES = [
     *(preset.key_variable for preset in PRESETS.values() if preset.key_variable),
+    *(preset.address_variable for preset in PRESETS.values() if preset.address_variable),
+    "OPENAGENT_PROFILE",
     *(f"{prefix}_{name}" for prefix in ("OPENAGENT", "OPEN_AGENT") for name in ("BASE_URL", "MODEL", "API_KEY")),
     *(name for kind in ("http", "https", "all", "no") for name in (f"{kind}_proxy", f"{kind.upper()}_PROXY")),
 ]
@@ -23,6 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(autouse=True)
 def _no_settings_from_the_environment(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data"))  # where conversations are kept
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))  # there are no profiles
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 

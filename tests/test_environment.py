@@ -91,3 +91,52 @@ def test_replace_keeps_what_the_environment_said(monkeypatch):
     after = before.replace(temperature=0)
     assert (after.base_url, after.model, after.api_key) == ("http://box:8000/v1", "m", "key")
     assert after.replace(base_url="http://third/v1").api_key is None
+
+
+def test_the_variable_of_openais_address_names_a_server_where_nobody_else_does(monkeypatch):
+    """Issue 7: as OpenAI's own library reads it; our variable and what the program says win."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://box:8000/v1")
+    assert (options().base_url, options(provider="openai").base_url) == ("http://box:8000/v1",) * 2
+    assert get_base_url() == get_base_url("openai") == "http://box:8000/v1"
+    assert options(provider="lmstudio").base_url == "http://localhost:1234/v1"
+    monkeypatch.setenv("OPENAGENT_BASE_URL", "http://ours:1/v1")
+    assert (options().base_url, options(base_url="http://given:1/v1").base_url) == (
+        "http://ours:1/v1",
+        "http://given:1/v1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "address", "key"),
+    [
+        ("https://gateway.example/v1", "https://gateway.example/v1", "oa"),
+        ("https://gateway.example/v1", "https://elsewhere.example/v1", None),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1", "oa"),
+        ("http://localhost:8000/v1", "http://localhost:8001/v1", None),
+        ("http://box:8000/v1", "http://box:8000/v1", None),
+    ],
+)
+def test_openais_key_follows_openais_address_unless_others_could_read_it(monkeypatch, named, address, key):
+    """Promise 5: who names another address for OpenAI's client names the host of its key."""
+    monkeypatch.setenv("OPENAI_BASE_URL", named)
+    monkeypatch.setenv("OPENAI_API_KEY", "oa")
+    assert options(base_url=address).api_key == key
+
+
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        ("box", "http://box:11434/v1"),
+        ("box:80", "http://box:80/v1"),
+        (":8080", "http://127.0.0.1:8080/v1"),
+        ("0.0.0.0:11434", "http://127.0.0.1:11434/v1"),
+        ("https://ollama.example", "https://ollama.example:443/v1"),
+        ("http://box:11434/", "http://box:11434/v1"),
+        ("[::]:11434", "http://[::1]:11434/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+    ],
+)
+def test_ollamas_variable_says_where_ollama_is(monkeypatch, value, address):
+    monkeypatch.setenv("OLLAMA_HOST", value)
+    assert options(provider="ollama").base_url == address
+    assert options().base_url == "http://localhost:1234/v1"

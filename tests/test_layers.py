@@ -21,8 +21,8 @@ HOUSE = [
     "messages faults translation sse",
     "events hooks history tools approval",
     "assembly markup options running extraction",
-    "decoding local showing adapters.openai_chat_plain",
-    "adapters",
+    "decoding keys local showing adapters.openai_chat_plain",
+    "adapters profiles",
     "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport"
     " calls rescue decisions",
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",
@@ -53,7 +53,7 @@ PLANS = {
     "cli": [
         "arguments conversations demo_tools keyboard output wire",
         "markdown",
-        "batch chat models",
+        "batch chat key models profiles",
         "ask",
         "__init__",
     ],
@@ -83,6 +83,8 @@ HEAVY = {
     "rich": {"cli"},
     "IPython": {"showing"},
     "tqdm": {"batch"},
+    "tomli": {"keys"},
+    "tomllib": {"keys"},
 }
 NETWORK = {"socket", "ssl", "http", "select", "selectors", "socketserver", "urllib.request"}
 NETWORKED = {"connection", "chunked", "translation", "local", "testing"}

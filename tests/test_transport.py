@@ -31,8 +31,9 @@ from openagent import (
     Timeout,
     TransportError,
 )
+from openagent.presets import is_loopback
 from openagent.testing import ScriptedServer, answer, failure, raw
-from openagent.translation import is_loopback, of_connecting
+from openagent.translation import of_connecting
 
 KEY = "k-secret-key"
 AT_ONCE = 1.0  # seconds; what is waited for in vain would take 10 to 600

@@ -24,6 +24,8 @@ COMMANDS = {
     "chat": "talk in the terminal; Ctrl-C stops an answer, Ctrl-D leaves",
     "batch": "ask for each row of a file; goes on where it was stopped",
     "models": "list the models that a server offers",
+    "profiles": "list your profiles: settings by name",
+    "key": "keep a key in a file that only you can read",
 }
 
 

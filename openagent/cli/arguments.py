@@ -17,6 +17,7 @@ from ..images import data_uri
 from ..messages import Attachment, ImageBlock, TextBlock
 from ..options import PROTOCOLS
 from ..presets import PRESETS
+from ..profiles import elsewhere, profile, with_key
 
 MAX_TEXT_BYTES = 2_000_000
 STDIN = "-"
@@ -28,6 +29,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--local", action="store_true", help='the embedded model (needs "openagent[local]")')
     server.add_argument("--base-url", default="", metavar="URL", help="the address of a server")
     server.add_argument("--provider", default="", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    parser.add_argument("--profile", default="", metavar="NAME", help="settings by name; see openagent profiles")
     parser.add_argument("--protocol", default="", metavar="NAME", help=f"one of {', '.join(PROTOCOLS)}")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest silence of the server")
     parser.add_argument(
@@ -56,18 +58,20 @@ def add_conversation(parser: argparse.ArgumentParser) -> None:
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The settings of a client; ``ConfigError`` for an option that is none."""
+    """The settings of a client: what the command line says, then the profile; ``ConfigError`` for one that is none."""
     provider, model = _named_model(chosen)
-    found: dict[str, Any] = {
+    said = {
         "model": model,
         "system_prompt": getattr(chosen, "system", ""),
         "base_url": chosen.base_url,
         "provider": provider,
         "protocol": chosen.protocol,
+        "timeout": chosen.timeout,
     }
-    if chosen.timeout is not None:
-        found["timeout"] = chosen.timeout
-    return found | dict(_option(text) for text in chosen.option)
+    given = {name: value for name, value in said.items() if value not in ("", None)}
+    given |= dict(_option(text) for text in chosen.option)
+    usual = profile(chosen.profile)
+    return with_key((elsewhere(usual) if {"base_url", "provider"} & given.keys() else usual) | given)
 
 
 def _named_model(chosen: argparse.Namespace) -> tuple[str, str]:

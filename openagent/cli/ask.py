@@ -13,9 +13,9 @@ from ..errors import ConfigError
 from ..messages import Attachment
 from . import conversations
 from .arguments import add_conversation, add_model, add_server, attachment, question, settings
-from .chat import named_conversation, resume, tell
+from .chat import named_conversation, resume
 from .demo_tools import add_tools, tooling
-from .output import code_of, usage_line, write_events, write_json, write_text
+from .output import code_of, tell, usage_line, write_events, write_json, write_text
 from .wire import shown
 
 

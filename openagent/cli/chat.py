@@ -23,7 +23,7 @@ from .conversations import Conversation
 from .demo_tools import add_tools, tooling
 from .keyboard import Reader, read_prompt, reader
 from .markdown import write_markdown
-from .output import usage_line
+from .output import tell, usage_line
 
 COMMANDS = {
     "/help": "this list",
@@ -201,11 +201,6 @@ def take_up(client: Client, kept: Conversation) -> None:
     client.history = list(kept.messages)
     if kept.system_prompt and not client.options.system_prompt:
         client.options = client.options.replace(system_prompt=kept.system_prompt)
-
-
-def tell(line: str) -> None:
-    """A line about the chat, which is no part of it."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def memory() -> Path:

@@ -20,6 +20,11 @@ _FENCE = re.compile(r"^(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<code>.*?)^(?P=mark)[`~]*
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+def tell(line: str) -> None:
+    """A line for the user, on stderr, which is no part of an answer."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def write_text(texts: Iterable[str]) -> None:
     """The texts as they come; a line end if the last has none."""
     be_lenient()
