@@ -17,6 +17,7 @@ from .approval import described
 from .events import CallFinished, CallStarted, Event, ReasoningDelta, RoundFinished, RunFinished, TextDelta
 from .markup import call_details, closing_line, escaped, reasoning_details, safe_markdown, shortened
 from .messages import ToolUseBlock
+from .waiting import is_notebook, waiting
 
 REFRESH_SECONDS = 0.1
 _DRAWING_SHARE = 0.2
@@ -149,13 +150,6 @@ class Lines:
         sys.stdout.flush()
 
 
-def is_notebook() -> bool:
-    """Whether a cell can show more than text here."""
-    ipython = sys.modules.get("IPython")  # which is loaded wherever this is so
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
-
-
 def show(events: Iterator[Event]) -> None:
     """Shows the events of an exchange as they come, to the end.
 
@@ -166,12 +160,15 @@ def show(events: Iterator[Event]) -> None:
     started = time.monotonic()
     reason, usage, is_shown = "interrupted", None, False
     try:
-        for event in events:
-            place.hear(event)
-            is_shown = True
-            if isinstance(event, RunFinished):
-                reason = event.finish_reason or event.cause
-                usage = event.usage
+        with waiting("waiting for the answer") as line:
+            for event in events:
+                if isinstance(event, (TextDelta, ReasoningDelta, CallStarted, RunFinished)):
+                    line.stop()
+                place.hear(event)
+                is_shown = True
+                if isinstance(event, RunFinished):
+                    reason = event.finish_reason or event.cause
+                    usage = event.usage
     except KeyboardInterrupt as stop:
         stop.__dict__["_render_traceback_"] = lambda: ["The answer was stopped; the conversation is as it was."]
         raise

@@ -81,9 +81,9 @@ def test_the_protocol_can_be_chosen(ask, serve):
     assert server.requests[0].path == "/v1/messages"
 
 
-def test_an_answer_that_was_cut_is_told_on_stderr(ask, serve):
+def test_an_answer_that_was_cut_is_told_on_stderr_and_by_an_exit_code_of_its_own(ask, serve):
     server = serve(answer("The capital of", finish="length"))
-    assert ask(server, "q") == (0, "The capital of\n", "openagent: the answer was cut by the output limit\n")
+    assert ask(server, "q") == (3, "The capital of\n", "openagent: the answer was cut by the output limit\n")
 
 
 def test_what_the_server_refuses_is_one_line_on_stderr_and_exit_code_1(ask, serve):

@@ -17,7 +17,7 @@ ROOT = Path(openagent.__file__).parent
 # others has a plan of its own below, its door (the package itself) on top.
 HOUSE = [
     "errors codec interrupt chunked testing",
-    "images readable limits retry presets connection schema",
+    "images readable limits retry presets connection schema waiting",
     "messages faults translation sse",
     "events hooks history tools approval",
     "assembly markup options running extraction",
@@ -51,8 +51,8 @@ PLANS = {
         "__init__",
     ],
     "cli": [
-        "arguments conversations demo_tools keyboard output wire",
-        "markdown",
+        "arguments conversations demo_tools keyboard output terminal wire",
+        "markdown tools",
         "batch chat key models profiles",
         "ask",
         "__init__",
@@ -81,7 +81,7 @@ HEAVY = {
     "xllamacpp": {"local"},
     "prompt_toolkit": {"cli"},
     "rich": {"cli"},
-    "IPython": {"showing"},
+    "IPython": {"showing", "waiting"},
     "tqdm": {"batch"},
     "tomli": {"keys"},
     "tomllib": {"keys"},

@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from ..client import Client
 from ..errors import ConfigError
 from ..messages import Attachment
+from ..waiting import until_first, waiting
 from . import conversations
 from .arguments import add_conversation, add_model, add_server, attachment, question, settings
 from .chat import named_conversation, resume
-from .demo_tools import add_tools, tooling
 from .output import code_of, tell, usage_line, write_events, write_json, write_text
+from .tools import add_tools, tooling
 from .wire import shown
+
+TRUNCATED = 3
+"""The exit code for an answer that was cut."""
 
 
 def add_ask(parser: argparse.ArgumentParser) -> None:
@@ -49,33 +53,38 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
 
 def run_ask(chosen: argparse.Namespace) -> int:
     """Runs the command and returns its exit code."""
+    made = settings(chosen) | tooling(chosen, tell)
     words = question(chosen.question, chosen.attach)
     attached = [*chosen.image, *map(attachment, chosen.attach)]
     if not words and not attached:
         raise ConfigError("there is no question: give one, or pipe a text into stdin")
-    name = named_conversation(chosen)
-    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
+    name, code = named_conversation(chosen), 0
+    with Client(**made) as client:
         resume(client, name)
         if chosen.verbose:
             client.options = shown(client.options, tell)
         _answer(chosen, client, words, attached)
         if client.finish_reason is not None and client.finish_reason.is_truncated:
             tell("openagent: the answer was cut by the output limit")
+            code = TRUNCATED
         if chosen.usage:
             tell(f"openagent: {usage_line(client.usage)}")
         _keep(client, name)
-    return 0
+    return code
 
 
 def _answer(chosen: argparse.Namespace, client: Client, words: str, attached: Sequence[Attachment]) -> None:
-    if chosen.json or chosen.events:
-        client.send(words, *attached)
-        write_json(client, client.events()) if chosen.json else write_events(client.events())
-    elif chosen.no_stream or chosen.extract:
+    with waiting(f"waiting for {client.options.model or 'the embedded model'}") as line:
+        if chosen.json or chosen.events:
+            client.send(words, *attached)
+            events = client.events()
+            write_json(client, events) if chosen.json else write_events(until_first(events, line))
+            return
+        if not (chosen.no_stream or chosen.extract):
+            write_text(until_first(client.stream(words, *attached), line))
+            return
         text = client.ask(words, *attached)
-        write_text([code_of(text) if chosen.extract else text])
-    else:
-        write_text(client.stream(words, *attached))
+    write_text([code_of(text) if chosen.extract else text])
 
 
 def _keep(client: Client, name: str) -> None:

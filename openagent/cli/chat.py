@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..client import Client
@@ -17,13 +17,15 @@ from ..errors import AgentError, ConfigError
 from ..events import TextDelta
 from ..history import up_to_last_prompt
 from ..messages import Attachment
+from ..waiting import until_first, waiting
 from . import conversations
 from .arguments import add_conversation, add_model, add_server, attachment, settings
 from .conversations import Conversation
-from .demo_tools import add_tools, tooling
 from .keyboard import Reader, read_prompt, reader
 from .markdown import write_markdown
 from .output import tell, usage_line
+from .terminal import echo
+from .tools import add_tools, tooling
 
 COMMANDS = {
     "/help": "this list",
@@ -89,11 +91,19 @@ class Chat:
     def _ask(self, prompt: str) -> None:
         attached, self._attached = self._attached, []
         try:
-            write_markdown(self._client.stream(prompt, *attached))
+            self._write(lambda: self._client.stream(prompt, *attached))
         except AgentError:
             self._attached = attached  # so that it can be tried again
             raise
         self._end()
+
+    def _asked_again(self) -> Iterable[str]:
+        self._client.retry()
+        return (event.text for event in self._client.events() if isinstance(event, TextDelta))
+
+    def _write(self, ask: Callable[[], Iterable[str]]) -> None:
+        with echo(False), waiting(f"waiting for {self._client.options.model or 'the embedded model'}") as line:
+            write_markdown(until_first(ask(), line))
 
     def _end(self) -> None:
         reason = self._client.finish_reason
@@ -152,8 +162,7 @@ class Chat:
         tell(f"{len(self._client.history)} messages are left")
 
     def _retry(self, _: str) -> None:
-        self._client.retry()
-        write_markdown(event.text for event in self._client.events() if isinstance(event, TextDelta))
+        self._write(self._asked_again)
         self._end()
 
     def _usage(self, _: str) -> None:

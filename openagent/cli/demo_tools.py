@@ -1,22 +1,18 @@
 """A few harmless tools for the command line: ``openagent ask --tool calculator``.
 
-Owns: the tools, and the option that names them. Does not know: the commands.
+Owns: the tools. Does not know: the commands.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import operator
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo
 
-from ..approval import described
 from ..errors import ToolError
-from ..hooks import Hooks, PostToolUseEvent
-from ..messages import ToolUseBlock
 from ..tools import Tool, tool
 
 _OPERATIONS: dict[str, Callable[[float, float], float]] = {
@@ -50,34 +46,3 @@ def clock(timezone: str = "UTC") -> str:
 
 
 DEMO_TOOLS: dict[str, Tool] = {one.name: one for one in (calculator, clock)}
-
-
-def add_tools(parser: argparse.ArgumentParser) -> None:
-    """The option ``--tool NAME``."""
-    parser.add_argument(
-        "--tool",
-        action="append",
-        default=[],
-        choices=DEMO_TOOLS,
-        metavar="NAME",
-        help=f"a tool that the model may use: {', '.join(DEMO_TOOLS)}; may be repeated",
-    )
-
-
-def tooling(chosen: argparse.Namespace, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The settings of a client with the chosen tools; each call is told, with its result."""
-    if not chosen.tool:
-        return {}
-
-    def told(event: PostToolUseEvent) -> None:
-        call = ToolUseBlock(event.tool_use_id, event.tool_name, event.tool_input)
-        result = event.tool_result["error"] if event.is_error else event.tool_result
-        tell(f"{described(call)} -> {result}")
-
-    settings: dict[str, Any] = {
-        "tools": [DEMO_TOOLS[name] for name in dict.fromkeys(chosen.tool)],
-        "auto_execute_tools": True,
-        "hooks": Hooks().add_post_tool_use(told),
-    }
-    # A small model picks tools badly at any other temperature.
-    return settings | ({"temperature": 0} if chosen.local else {})

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
+from ..waiting import shown
 from .output import harmless, write_text
 
 REFRESHES_PER_SECOND = 12
@@ -86,47 +87,60 @@ def _console() -> Any:
 
 
 def _draw(texts: Iterable[str], console: Any) -> None:
-    from rich.live import Live
-
-    blocks, is_over = Blocks(), False
-
-    def last() -> Any:
-        return "" if is_over else _drawn(blocks.tail(max(3, console.height - 3)), console)
-
-    # Drawn by a thread of rich, so that what came is seen even if nothing follows it for a while.
-    live = Live(console=console, get_renderable=last, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
-    with _without_echo(), live:
+    """Draws from the first text on: what is on the screen until then is not ours."""
+    pieces = iter(texts)
+    first = next(pieces, None)
+    if first is None:
+        return
+    drawing = Drawing(console)
+    with shown(drawing):
+        drawing.resume()
         try:
-            for text in texts:
-                for block in blocks.feed(harmless(text)):
-                    console.print(_drawn(block, console))
-                    console.print()
+            for text in chain([first], pieces):
+                drawing.hear(text)
         finally:  # also what an interrupted answer had come to
-            is_over = True
-            if blocks.rest.strip():
-                console.print(_drawn(blocks.rest, console))
+            drawing.end()
 
 
-@contextmanager
-def _without_echo() -> Iterator[None]:
-    """Within this context a key that is pressed, as Ctrl-C, leaves no trace in what is being drawn."""
-    try:
-        import termios
-    except ImportError:  # Windows
-        yield
-        return
-    try:
-        before = termios.tcgetattr(sys.stdin)
-    except (OSError, ValueError, termios.error):
-        yield
-        return
-    silent = [*before]
-    silent[3] &= ~termios.ECHO
-    termios.tcsetattr(sys.stdin, termios.TCSANOW, silent)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+class Drawing:
+    """An answer on the screen; its last block is drawn anew until it is finished."""
+
+    def __init__(self, console: Any) -> None:
+        self._console, self._blocks, self._is_over = console, Blocks(), False
+        self._live: Any = None
+
+    def hear(self, text: str) -> None:
+        """Take a piece in."""
+        for block in self._blocks.feed(harmless(text)):
+            self._console.print(_drawn(block, self._console))
+            self._console.print()
+
+    def pause(self) -> None:
+        """Make room, as for a question."""
+        self._live.stop()
+
+    def resume(self) -> None:
+        """Go on drawing."""
+        from rich.live import Live
+
+        # A new one each time: it would go up over what was shown meanwhile. Drawn by a thread of rich, so
+        # that what came is seen even if nothing follows it for a while.
+        self._live = Live(
+            console=self._console, get_renderable=self._last, transient=True, refresh_per_second=REFRESHES_PER_SECOND
+        )
+        self._live.start()
+
+    def end(self) -> None:
+        """Leave the last block as it is now."""
+        self._is_over = True
+        self._live.stop()
+        if self._blocks.rest.strip():
+            self._console.print(_drawn(self._blocks.rest, self._console))
+
+    def _last(self) -> Any:
+        if self._is_over:
+            return ""
+        return _drawn(self._blocks.tail(max(3, self._console.height - 3)), self._console)
 
 
 def _drawn(block: str, console: Any) -> Any:

