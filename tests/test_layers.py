@@ -29,7 +29,8 @@ HOUSE = [
     "adapters.openai_chat adapters.openai_responses adapters.anthropic",
     "client",
     "batch notebook",
-    "cli __init__",
+    "__init__",
+    "cli",
     "__main__",
 ]
 PLANS = {
@@ -51,7 +52,8 @@ PLANS = {
         "__init__",
     ],
     "cli": [
-        "arguments conversations demo_tools keyboard output terminal wire",
+        "completion conversations decoded demo_tools output terminal wire",
+        "arguments keyboard",
         "markdown tools",
         "batch chat key models profiles",
         "ask",

@@ -18,6 +18,7 @@ from ..messages import Attachment, ImageBlock, TextBlock
 from ..options import PROTOCOLS
 from ..presets import PRESETS
 from ..profiles import elsewhere, profile, with_key
+from .decoded import clean, read_stdin
 
 MAX_TEXT_BYTES = 2_000_000
 STDIN = "-"
@@ -62,7 +63,7 @@ def settings(chosen: argparse.Namespace) -> dict[str, Any]:
     provider, model = _named_model(chosen)
     said = {
         "model": model,
-        "system_prompt": getattr(chosen, "system", ""),
+        "system_prompt": clean(getattr(chosen, "system", "")),
         "base_url": chosen.base_url,
         "provider": provider,
         "protocol": chosen.protocol,
@@ -96,14 +97,17 @@ def _option(text: str) -> tuple[str, Any]:
 
 def question(words: str, attachments: Sequence[str] = ()) -> str:
     """The question after what was piped in, unless that is an attachment."""
-    piped = "" if STDIN in attachments or sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-    return "\n\n".join(text for text in (piped.strip(), words) if text)
+    is_typed = sys.stdin is None or sys.stdin.isatty()
+    piped = "" if STDIN in attachments or is_typed else read_stdin()
+    return "\n\n".join(text for text in (piped.strip(), clean(words)) if text)
 
 
 def attachment(name: str) -> Attachment:
     """What stands under this name: an image by its URL, an image or a text from a file or, as ``-``, from stdin."""
     if name.startswith(("http://", "https://", "data:")):
         return ImageBlock(name)
+    if name == STDIN and sys.stdin is None:
+        raise ConfigError("attachment '-' is stdin, and there is none")
     content = sys.stdin.buffer.read() if name == STDIN else _content(name)
     title = "stdin" if name == STDIN else os.path.basename(name)
     if b"\0" in content[:4096] or content[:4] == b"\xff\xd8\xff\xe0":

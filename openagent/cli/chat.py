@@ -41,7 +41,7 @@ COMMANDS = {
     "/clear": "forget the conversation",
     "/exit": "leave (also Ctrl-D)",
 }
-_WELCOME = 'Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands, """ begins and ends several lines.'
+_WELCOME = "Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands.\n"
 
 
 class Chat:

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ..errors import ConfigError
+from .decoded import read_line
+
 QUOTES = '"""'
 Reader = Callable[[str], str]
 
@@ -18,6 +21,8 @@ def reader(memory: Path, words: Sequence[str] = ()) -> Reader:
 
     ``memory`` is the file of the lines typed before, ``words`` what Tab completes.
     """
+    if sys.stdin is None:
+        raise ConfigError("there is nothing to read from: stdin is closed")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _plain
     try:
@@ -52,7 +57,7 @@ def reader(memory: Path, words: Sequence[str] = ()) -> Reader:
 def _plain(prompt: str) -> str:
     sys.stderr.write(prompt if sys.stdin.isatty() else "")
     sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = read_line()
     if not line:
         raise EOFError
     return line.removesuffix("\n")

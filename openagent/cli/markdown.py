@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
@@ -16,6 +17,8 @@ from ..waiting import shown
 from .output import harmless, write_text
 
 REFRESHES_PER_SECOND = 12
+SILENT_SECONDS = 2.0
+"""After so long a silence in an answer its length is shown."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -108,16 +111,19 @@ class Drawing:
     def __init__(self, console: Any) -> None:
         self._console, self._blocks, self._is_over = console, Blocks(), False
         self._live: Any = None
+        self._heard = time.monotonic()
 
     def hear(self, text: str) -> None:
         """Take a piece in."""
+        self._heard = time.monotonic()
         for block in self._blocks.feed(harmless(text)):
             self._console.print(_drawn(block, self._console))
             self._console.print()
 
     def pause(self) -> None:
-        """Make room, as for a question."""
+        """Make room, as for a question; what was said stands before it."""
         self._live.stop()
+        self._leave()
 
     def resume(self) -> None:
         """Go on drawing."""
@@ -134,13 +140,26 @@ class Drawing:
         """Leave the last block as it is now."""
         self._is_over = True
         self._live.stop()
-        if self._blocks.rest.strip():
-            self._console.print(_drawn(self._blocks.rest, self._console))
+        self._leave()
+
+    def _leave(self) -> None:
+        rest, self._blocks = self._blocks.rest, Blocks()
+        if rest.strip():
+            self._console.print(_drawn(rest, self._console))
+            self._console.print()
 
     def _last(self) -> Any:
+        """What is drawn anew: the last lines, and the seconds if nothing comes."""
+        from rich.console import Group
+        from rich.text import Text
+
         if self._is_over:
             return ""
-        return _drawn(self._blocks.tail(max(3, self._console.height - 3)), self._console)
+        lines, silent = _drawn(self._blocks.tail(max(3, self._console.height - 4)), self._console), self._silence()
+        return Group(lines, Text(f"... {silent:.0f} s", style="dim")) if silent >= SILENT_SECONDS else lines
+
+    def _silence(self) -> float:
+        return time.monotonic() - self._heard
 
 
 def _drawn(block: str, console: Any) -> Any:

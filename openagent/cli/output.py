@@ -6,6 +6,7 @@ Owns: the forms of an answer for programs and for people. Does not know: argumen
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def code_of(text: str) -> str:
 def write_events(events: Iterable[Event]) -> None:
     """The events as JSON lines, as they come."""
     for event in events:
-        sys.stdout.write(codec.dump(event_to_dict(event)) + "\n")
+        sys.stdout.write(_json(event_to_dict(event)))
         sys.stdout.flush()
 
 
@@ -113,8 +114,16 @@ def write_json(client: Client, events: Iterator[Event]) -> None:
         "usage": usage_to_dict(client.usage),
         "model": served,
     }
-    sys.stdout.write(codec.dump(whole) + "\n")
+    sys.stdout.write(_json(whole))
     sys.stdout.flush()
+
+
+def _json(plain: Any) -> str:
+    """A line of JSON that this stdout can say."""
+    line = codec.dump(plain)
+    if not (sys.stdout.encoding or "").lower().startswith("utf"):
+        line = json.dumps(json.loads(line))
+    return line + "\n"
 
 
 def usage_to_dict(usage: Usage | None) -> dict[str, int] | None:

@@ -65,7 +65,11 @@ def _answer(call: ToolUseBlock, asked: TextIO) -> Approval:
     print(f"The model wants to call {described(call)}", file=sys.stderr)
     while True:
         print(_QUESTION, end="", file=sys.stderr, flush=True)
-        line = asked.readline()
+        try:
+            line = asked.readline()
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            raise
         if not line:
             print(file=sys.stderr)
             return Approval("no", "nobody was there to be asked")
