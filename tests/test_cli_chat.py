@@ -19,7 +19,7 @@ fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
 
 # The child takes the terminal as its own, so that Ctrl-C is the terminal's doing.
 CHILD = (
-    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "import fcntl, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0);"
     "[sys.modules.update({name: None}) for name in sys.argv[1].split(',') if name];"
     "from openagent.cli import main; sys.exit(main(sys.argv[2:]))"
 )
@@ -30,16 +30,21 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-_=>])|\r")
 class Terminal:
     """A terminal with a chat in it; ``without`` names libraries that are not there."""
 
-    def __init__(self, server, *arguments, without=""):
+    def __init__(self, server, *arguments, without="", command="chat", stdin=None, **variables):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-        command = [sys.executable, "-c", CHILD, without, "chat", "--base-url", server.url, "-m", "demo", *arguments]
-        environment = os.environ | {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        command = [sys.executable, "-c", CHILD, without, command, "--base-url", server.url, "-m", "demo", *arguments]
+        environment = os.environ | {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"} | variables
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+            command,
+            stdin=slave if stdin is None else stdin,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            start_new_session=True,
         )
         os.close(slave)
-        self.seen = ""
+        self.seen = self.raw = ""
 
     def wait_for(self, text):
         """Reads until the text has been seen, after what was waited for before."""
@@ -47,7 +52,9 @@ class Terminal:
         while text not in self.seen:
             assert time.monotonic() < until, self.seen
             if select.select([self.master], [], [], 0.1)[0]:
-                self.seen += _ESCAPE.sub("", os.read(self.master, 65536).decode(errors="replace"))
+                read = os.read(self.master, 65536).decode(errors="replace")
+                self.raw += read
+                self.seen += _ESCAPE.sub("", read)
         self.seen = self.seen.partition(text)[2]
 
     def type(self, text):
@@ -116,6 +123,96 @@ def test_several_lines_are_one_prompt_at_a_terminal(serve, terminal):
     screen.type("/exit\r")
     assert screen.end() == 0
     assert server.requests[0].body["messages"][0]["content"] == "one\ntwo"
+
+
+SILENT = answer(chunk_text=[], hold=30, done=False, finish="unspecified")
+GONE = " " * 79  # what the line of waiting leaves on the screen
+
+
+@pytest.mark.parametrize("without", ["", PLAIN])
+def test_the_line_of_waiting_has_seconds_and_ctrl_c_takes_it_away(serve, terminal, without):
+    screen = terminal(serve(SILENT, "Here I am."), without=without)
+    screen.wait_for(">")
+    screen.type("q\r")
+    screen.wait_for("waiting for demo ... 1 s")
+    screen.type("\x03")
+    screen.wait_for(GONE + "(stopped)")
+    screen.wait_for(">")
+    screen.type("r\r")
+    screen.wait_for("Here I am.")
+    screen.wait_for(">")
+    screen.type("\x04")
+    assert screen.end() == 0
+
+
+def test_the_line_of_waiting_goes_when_the_answer_comes(serve, terminal):
+    screen = terminal(serve(answer(chunk_text=["Slowly."], delay=0.3)), "q", command="ask")
+    screen.wait_for("waiting for demo ... 1 s")
+    screen.wait_for(GONE + "Slowly.")
+    assert screen.end() == 0
+
+
+ASKED = answer("Let me see.", calls=[call("calculator", {"a": 6, "operator": "*", "b": 7})])
+
+
+def test_a_call_is_run_when_the_user_says_yes(serve, terminal):
+    server = serve(ASKED, "It is 42.")
+    screen = terminal(server, "-T", "calculator", "--approve")
+    screen.wait_for(">")
+    screen.type("What is 6 * 7?\r")
+    screen.wait_for("Let me see.")
+    screen.wait_for("The model wants to call calculator(a=6, operator='*', b=7)")
+    screen.wait_for("a reason why not: ")
+    screen.type("y\r")
+    screen.wait_for("-> 42")
+    screen.wait_for("It is 42.")
+    screen.wait_for(">")
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert server.requests[1].body["messages"][-1]["content"] == "42"
+
+
+def test_the_question_comes_to_the_terminal_though_stdin_is_a_pipe(serve, terminal):
+    server = serve(ASKED, "Then not.")
+    screen = terminal(
+        server, "What is 6 * 7?", "-T", "calculator", "--approve", command="ask", stdin=subprocess.DEVNULL
+    )
+    screen.wait_for("a reason why not: ")
+    screen.type("do it in your head\r")
+    screen.wait_for("Then not.")
+    assert screen.end() == 0
+    assert "do it in your head" in server.requests[1].body["messages"][-1]["content"]
+
+
+def test_lines_that_were_typed_can_be_had_again(serve, terminal, tmp_path):
+    pytest.importorskip("prompt_toolkit")
+    server = serve("a", "b")
+    for keys in ("Who are you?\r", "\x1b[A\r"):
+        screen = terminal(server, XDG_DATA_HOME=str(tmp_path))
+        screen.wait_for(">")
+        screen.type(keys)
+        screen.wait_for("a" if keys[0] == "W" else "b")
+        screen.wait_for(">")
+        screen.type("\x04")
+        assert screen.end() == 0
+    assert [asked(server, at) for at in (0, 1)] == [["Who are you?"]] * 2
+
+
+def test_no_color_is_obeyed_and_windows_has_no_termios(serve, terminal):
+    pytest.importorskip("rich")
+    coloured = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])(?:;[0-9;]*)?m")
+    script = "```python\nfor x in range(3): print(x)\n```\n"
+    seen = []
+    for variables in ({"NO_COLOR": "1"}, {}):
+        screen = terminal(serve(script), without="prompt_toolkit,termios", **variables)
+        screen.wait_for(">")
+        screen.type("q\r")
+        screen.wait_for("print(x)")
+        screen.wait_for(">")
+        screen.type("/exit\r")
+        assert screen.end() == 0
+        seen.append(bool(coloured.search(screen.raw)))
+    assert seen == [False, True]
 
 
 @pytest.fixture
