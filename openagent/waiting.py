@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 Item = TypeVar("Item")
 
-FIRST_SECONDS = 0.5
+FIRST_SECONDS = 0.3
 """What is quicker needs no line."""
 _FRAMES, _PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 

@@ -134,7 +134,7 @@ def test_the_line_of_waiting_has_seconds_and_ctrl_c_takes_it_away(serve, termina
     screen = terminal(serve(SILENT, "Here I am."), without=without)
     screen.wait_for(">")
     screen.type("q\r")
-    screen.wait_for("waiting for demo ... 1 s")
+    screen.wait_for("waiting for demo ... 0 s")
     screen.type("\x03")
     screen.wait_for(GONE + "(stopped)")
     screen.wait_for(">")
@@ -146,8 +146,8 @@ def test_the_line_of_waiting_has_seconds_and_ctrl_c_takes_it_away(serve, termina
 
 
 def test_the_line_of_waiting_goes_when_the_answer_comes(serve, terminal):
-    screen = terminal(serve(answer(chunk_text=["Slowly."], delay=0.3)), "q", command="ask")
-    screen.wait_for("waiting for demo ... 1 s")
+    screen = terminal(serve(answer(chunk_text=["Slowly."], delay=0.4)), "q", command="ask")
+    screen.wait_for("waiting for demo ... 0 s")
     screen.wait_for(GONE + "Slowly.")
     assert screen.end() == 0
 

@@ -107,6 +107,27 @@ def test_what_came_before_a_silence_is_seen(cell):
     assert notebook.shown["text/plain"].startswith("One two three.\n\n(interrupted")
 
 
+def test_a_line_is_shown_while_the_answer_is_waited_for_and_vanishes(cell):
+    notebook = cell("client.show('q')", answer(chunk_text=["Slowly."], delay=0.4))
+    line, shown = notebook.displays.values()
+    assert (line, notebook.drawings > 2) == ({"text/html": "", "text/plain": ""}, True)
+    assert without_time(shown["text/plain"]).startswith("Slowly.\n\n(stop")
+
+
+def test_the_stop_button_takes_the_line_of_waiting_away(cell):
+    silent = answer(chunk_text=[], hold=30, done=False, finish="unspecified")
+    notebook = cell("client.show('q')", silent, stop_at="waiting for the answer")
+    assert [shown["text/plain"] for shown in notebook.displays.values()] == [""]
+    assert notebook.error == "The answer was stopped; the conversation is as it was."
+
+
+def test_a_batch_has_a_bar_in_a_notebook(cell):
+    pytest.importorskip("tqdm")
+    notebook = cell("[result.answer for result in map_prompts(client.options, ['p', 'q'])]", "yes", "yes")
+    assert notebook.displays["result"]["text/plain"] == "['yes', 'yes']"
+    assert "2/2" in notebook.out or len(notebook.displays) > 1
+
+
 def test_calls_are_shown_with_arguments_and_results(cell):
     script = [answer("Let me see.", calls=[call("add", {"a": 25, "b": 17})]), "It is 42."]
     shown = cell("client.show('q')", *script, settings="tools=[add], auto_execute_tools=True").shown

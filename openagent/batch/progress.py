@@ -1,4 +1,4 @@
-"""How far a run is, on stderr: a bar in a terminal that has ``tqdm``, else a line now and then.
+"""How far a run is: a bar in a terminal or a notebook that has ``tqdm``, else a line now and then; elsewhere nothing.
 
 Owns: what is shown of a run. Does not know: the run.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from ..waiting import is_notebook
 from .results import Tally
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -25,14 +27,15 @@ class Progress:
         self._to = to or sys.stderr
         self._clock = clock
         self._started = self._told = clock()
-        self._bar = _bar(total, self._to)
+        self._is_seen = self._to.isatty() or is_notebook()
+        self._bar = _bar(total, self._to) if self._is_seen else None
 
     def show(self, tally: Tally) -> None:
         """Another result is in."""
         if self._bar is not None:
             self._bar.set_postfix(errors=tally.failed, refresh=False)
             self._bar.update(1)
-        elif self._clock() - self._told >= SECONDS_BETWEEN_LINES:
+        elif self._is_seen and self._clock() - self._told >= SECONDS_BETWEEN_LINES:
             self._told = self._clock()
             print(f"openagent: {line(tally, self._total, self._told - self._started)}", file=self._to, flush=True)
 
@@ -55,10 +58,10 @@ def line(tally: Tally, total: int | None, seconds: float) -> str:
 
 
 def _bar(total: int | None, to: TextIO) -> Any:
-    if not to.isatty():
-        return None
     try:
-        from tqdm import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
+            from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, file=to, unit=" prompts")
+    return tqdm(total=total, unit=" prompts") if is_notebook() else tqdm(total=total, file=to, unit=" prompts")

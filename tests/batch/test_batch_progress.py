@@ -1,4 +1,4 @@
-"""What is shown of a run: a bar in a terminal, lines elsewhere."""
+"""What is shown of a run: a bar or lines in a terminal, nothing elsewhere."""
 
 import io
 import sys
@@ -23,18 +23,22 @@ class Clock:
         return self.now
 
 
-def test_elsewhere_than_in_a_terminal_there_is_a_line_every_ten_seconds():
-    out, clock, tally = io.StringIO(), Clock(), Tally()
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_without_tqdm_there_is_a_line_every_ten_seconds_in_a_terminal_only(monkeypatch, is_terminal):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    out, clock, tally = Terminal() if is_terminal else io.StringIO(), Clock(), Tally()
     progress = Progress(100, to=out, clock=clock)
     for _ in range(50):
         clock.now += 0.5
         tally.answered += 1
         progress.show(tally)
     progress.close()
-    assert out.getvalue().splitlines() == [
+    lines = [
         "openagent: 20 of 100, 0 failed, 2.0/s, about 40 s left",
         "openagent: 40 of 100, 0 failed, 2.0/s, about 30 s left",
     ]
+    assert out.getvalue().splitlines() == (lines if is_terminal else [])
 
 
 def test_a_number_that_nobody_knows_is_left_out():
@@ -55,15 +59,6 @@ def test_a_terminal_gets_a_bar_with_the_errors():
     progress.close()
     assert "2/2" in out.getvalue()
     assert "errors=1" in out.getvalue()
-
-
-def test_without_tqdm_a_terminal_gets_lines(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    out, clock = Terminal(), Clock()
-    progress = Progress(1, to=out, clock=clock)
-    clock.now = 20
-    progress.show(Tally(answered=1))
-    assert out.getvalue() == "openagent: 1 of 1, 0 failed, 0.1/s, about 0 s left\n"
 
 
 def test_a_short_run_elsewhere_than_in_a_terminal_is_quiet(serve, capsys):
