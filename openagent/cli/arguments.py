@@ -26,14 +26,15 @@ STDIN = "-"
 
 def add_server(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which server is meant."""
-    server = parser.add_mutually_exclusive_group()
+    group = parser.add_argument_group("the server")
+    server = group.add_mutually_exclusive_group()
     server.add_argument("--local", action="store_true", help='the embedded model (needs "openagent[local]")')
     server.add_argument("--base-url", default="", metavar="URL", help="the address of a server")
     server.add_argument("--provider", default="", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
-    parser.add_argument("--profile", default="", metavar="NAME", help="settings by name; see openagent profiles")
-    parser.add_argument("--protocol", default="", metavar="NAME", help=f"one of {', '.join(PROTOCOLS)}")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest silence of the server")
-    parser.add_argument(
+    group.add_argument("--profile", default="", metavar="NAME", help="settings by name; see openagent profiles")
+    group.add_argument("--protocol", default="", metavar="NAME", help=f"one of {', '.join(PROTOCOLS)}")
+    group.add_argument("--timeout", type=float, metavar="SECONDS", help="the longest silence of the server")
+    group.add_argument(
         "-o",
         "--option",
         action="append",
@@ -53,7 +54,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_conversation(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which conversation goes on."""
-    kept = parser.add_mutually_exclusive_group()
+    kept = parser.add_argument_group("the conversation").add_mutually_exclusive_group()
     kept.add_argument("-c", "--continue", dest="goes_on", action="store_true", help="go on with the last conversation")
     kept.add_argument("--conversation", default="", metavar="NAME", help="go on with this conversation, or begin it")
 

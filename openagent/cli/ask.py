@@ -26,7 +26,15 @@ TRUNCATED = 3
 def add_ask(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.set_defaults(run=run_ask)
-    parser.add_argument("question", nargs="?", default="", help="what to ask; text on stdin goes before it")
+    parser.usage = "openagent ask [QUESTION] [OPTION ...]"
+    parser.description = "Ask a question. The answer goes to stdout as it comes, everything else to stderr."
+    parser.epilog = (
+        "Exit code 3: the answer was cut by the output limit. Settings may come from the environment and from "
+        "profiles: docs/configuration.md."
+    )
+    parser.add_argument(
+        "question", nargs="?", default="", metavar="QUESTION", help="what to ask; text on stdin goes before it"
+    )
     add_model(parser)
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help="a file or URL; may be repeated")
     parser.add_argument(
@@ -39,12 +47,13 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     )
     add_tools(parser)
     add_server(parser)
-    form = parser.add_mutually_exclusive_group()
+    told = parser.add_argument_group("what is printed")
+    form = told.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object: text, calls, finish_reason, usage")
     form.add_argument("--events", action="store_true", help="everything that happens, as lines of JSON")
     form.add_argument("--no-stream", action="store_true", help="the whole answer at once")
     form.add_argument("-x", "--extract", action="store_true", help="only the first block of code, if there is one")
-    parser.add_argument("-u", "--usage", action="store_true", help="tell the tokens on stderr")
+    told.add_argument("-u", "--usage", action="store_true", help="tell the tokens on stderr")
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="show request and reply on stderr, without secrets"
     )

@@ -176,6 +176,10 @@ class Chat:
 
 def add_chat(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
+    parser.usage = "openagent chat [OPTION ...]"
+    parser.description = (
+        "Talk in the terminal. A line is a prompt; Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands."
+    )
     add_model(parser)
     add_tools(parser)
     add_conversation(parser)

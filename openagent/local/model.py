@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TransportError
 from ..options import environment
-from ..waiting import waiting
+from ..waiting import hidden, waiting
 
 if TYPE_CHECKING:
     import subprocess
@@ -61,7 +61,8 @@ def cache_folder(platform: str = sys.platform) -> Path:
 
 def say(line: str) -> None:
     """One line for the user, on stderr."""
-    print(line, file=sys.stderr, flush=True)
+    with hidden():
+        print(line, file=sys.stderr, flush=True)
 
 
 def run_quietly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
