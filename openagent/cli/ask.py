@@ -54,9 +54,7 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--no-stream", action="store_true", help="the whole answer at once")
     form.add_argument("-x", "--extract", action="store_true", help="only the first block of code, if there is one")
     told.add_argument("-u", "--usage", action="store_true", help="tell the tokens on stderr")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="show request and reply on stderr, without secrets"
-    )
+    told.add_argument("-v", "--verbose", action="store_true", help="show request and reply on stderr, without secrets")
     add_conversation(parser)
 
 
