@@ -27,6 +27,7 @@ HOUSE = [
     " calls rescue decisions",
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",
     "adapters.openai_chat adapters.openai_responses adapters.anthropic",
+    "cursor",
     "client",
     "batch notebook",
     "cli __init__",
