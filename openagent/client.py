@@ -8,16 +8,18 @@ Owns: the state of a conversation and who may touch it when. Does not know: wire
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import history as histories
-from . import local
+from . import keeping, local
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
 from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
+from .conversation import Conversation
 from .cursor import Cursor
 from .emulation import tooled
 from .errors import AgentError, ConfigError, PromptBlockedError
@@ -100,12 +102,12 @@ class Client:
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why the latest turn ended; None while it goes on and after an interrupt."""
-        return self._cursor.exchange.finish_reason if self._cursor.exchange else None
+        return self._cursor.ended[0]
 
     @property
     def usage(self) -> Usage | None:
         """The tokens of the latest request, summed over its rounds; None if the server told none."""
-        return self._cursor.exchange.usage if self._cursor.exchange else None
+        return self._cursor.ended[1]
 
     @property
     def reasoning(self) -> str | None:
@@ -207,6 +209,48 @@ class Client:
             result = ToolResultBlock(id, readable(content), is_error)
             self._history[:] = histories.with_result(self._history, result)
 
+    # Keeping
+
+    def save(self, path: keeping.Place, *, images: keeping.Images = "inline") -> None:
+        """Write the conversation to a JSON file, whole or not at all, for nobody but you to read.
+
+        It holds the history, the system prompt, and how the latest request ended; no key and no address.
+        ``images="beside"`` puts images into a folder next to it. ``ConfigError`` if it cannot be written.
+        """
+        histories.check(self._history)
+        options, (finish_reason, usage) = self._options, self._cursor.ended
+        kept = Conversation(self._history, options.system_prompt, finish_reason, usage, options.model)
+        keeping.save(path, kept, images=images)
+
+    @classmethod
+    def load(cls, path: keeping.Place, options: AgentOptions | None = None, **settings: Any) -> Client:
+        """A client that goes on with a saved conversation; who is asked is said by options, as for a new one.
+
+        A system prompt in the options replaces the saved one. ``ConfigError`` if there is no such conversation.
+        """
+        kept = keeping.load(path)
+        client = cls(options, **settings)
+        client._take(kept)
+        return client
+
+    def fork(self) -> Client:
+        """A client that goes on from here by itself: with a copy of the history, these options and tools.
+
+        It shares no connection, and asks again for approvals that were given for good.
+        """
+        other = copy.copy(self)
+        other._history = copy.deepcopy(self._history)
+        return other
+
+    def undo(self) -> list[Message]:
+        """Take the last prompt back, with all that followed; returns what was taken out of the history."""
+        with self._cursor.claimed():
+            self._cursor.discard()
+            start = len(histories.up_to_last_prompt(self._history, "undo")) - 1
+            self._cursor.recall((None, None))
+            taken, self._history[:] = self._history[start:], self._history[:start]
+            return taken
+
     # Stopping
 
     def interrupt(self) -> None:
@@ -260,6 +304,13 @@ class Client:
             raise PromptBlockedError(f"Prompt blocked by hook: {block.reason}")
         return event.prompt
 
+    def _take(self, kept: Conversation) -> None:
+        """Stand where a kept conversation stood."""
+        self.history = list(kept.messages)
+        self._cursor.recall((kept.finish_reason, kept.usage))
+        if kept.system_prompt and not self._options.system_prompt:
+            self._options = self._options.replace(system_prompt=kept.system_prompt)
+
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
             options = local.with_server(options)
@@ -279,12 +330,14 @@ class Client:
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels with ``pickle`` and ``copy``: options (with the key), history, tools; no connections."""
-        return {"options": self._options, "history": self._history, "tools": self.tools}
+        ended = self._cursor.ended
+        return {"options": self._options, "history": self._history, "tools": self.tools, "ended": ended}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["options"])  # type: ignore[misc]
         # copy.copy() hands over the very same list and dict.
         self._history, self.tools = list(state["history"]), dict(state["tools"])
+        self._cursor.recall(state["ended"])
 
 
 def query(prompt: str, options: AgentOptions) -> Iterator[Event]:

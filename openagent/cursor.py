@@ -14,7 +14,9 @@ from .errors import AgentError
 from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
 from .interrupt import Interrupt
 from .loop import Exchange
-from .messages import ContentBlock, TextBlock
+from .messages import ContentBlock, FinishReason, TextBlock, Usage
+
+Ending = tuple["FinishReason | None", "Usage | None"]
 
 
 class Cursor:
@@ -22,6 +24,7 @@ class Cursor:
 
     def __init__(self, interrupt: Interrupt) -> None:
         self.exchange: Exchange | None = None
+        self._ended: Ending = (None, None)  # how the latest request ended, if that was not heard here
         self._interrupt = interrupt
         self._events: Generator[Event, None, None] | None = None
         self._waiting: deque[Event] = deque()  # events heard while sending
@@ -52,6 +55,16 @@ class Cursor:
             )
 
     # Where it stands
+
+    @property
+    def ended(self) -> Ending:
+        """The finish reason and the usage of the latest request."""
+        return (self.exchange.finish_reason, self.exchange.usage) if self.exchange else self._ended
+
+    def recall(self, ended: Ending) -> None:
+        """Stand as after a request that ended so."""
+        self.discard()
+        self.exchange, self._ended = None, ended
 
     def start(self, exchange: Exchange) -> None:
         """Begin with an exchange; returns when its first event is there."""

@@ -19,8 +19,8 @@ HOUSE = [
     "errors codec interrupt chunked testing",
     "images readable limits retry presets connection schema",
     "messages faults translation sse",
-    "events hooks history tools approval",
-    "assembly markup options running extraction",
+    "events hooks history tools approval conversation",
+    "assembly markup keeping options running extraction",
     "decoding local showing adapters.openai_chat_plain",
     "adapters",
     "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport"

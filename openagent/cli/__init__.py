@@ -22,7 +22,7 @@ from ..options import AgentOptions
 from . import conversations
 from .arguments import add_model, add_server, attachment, question, settings
 from .batch import add_batch
-from .chat import COMMANDS, Chat, memory, resume, tell
+from .chat import COMMANDS, Chat, memory, tell
 from .demo_tools import add_tools, tooling
 from .keyboard import reader
 from .models import offered
@@ -105,8 +105,7 @@ def _ask(chosen: argparse.Namespace) -> int:
     if not words and not attached:
         raise ConfigError("there is no question: give one, or pipe a text into stdin")
     name = _conversation(chosen)
-    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
-        _resume(client, name)
+    with _client(chosen, name) as client:
         if chosen.verbose:
             client.options = shown(client.options, tell)
         _answer(chosen, client, words, attached)
@@ -136,16 +135,17 @@ def _conversation(chosen: argparse.Namespace) -> str:
     return conversations.latest() if chosen.goes_on else str(chosen.conversation)
 
 
-def _resume(client: Client, name: str) -> None:
-    if name and (path := conversations.path_of(name)).exists():
-        resume(client, conversations.load(path))
+def _client(chosen: argparse.Namespace, name: str) -> Client:
+    """A client as the arguments say, with the conversation of this name if there is one."""
+    given = settings(chosen) | tooling(chosen, tell)
+    path = conversations.path_of(name) if name else None
+    return Client.load(path, **given) if path is not None and path.exists() else Client(**given)
 
 
 def _keep(client: Client, name: str) -> None:
     """Save the conversation; one without a name only as far as that is possible, for ``--continue``."""
-    kept = conversations.Conversation(client.history, client.options.system_prompt)
     try:
-        conversations.save(conversations.path_of(name or conversations.LAST), kept)
+        conversations.save(client, name or conversations.LAST)
     except ConfigError:
         if name:
             raise
@@ -153,8 +153,7 @@ def _keep(client: Client, name: str) -> None:
 
 def _chat(chosen: argparse.Namespace) -> int:
     name = _conversation(chosen)
-    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
-        _resume(client, name)
+    with _client(chosen, name) as client:
         Chat(client, reader(memory(), list(COMMANDS)), name=name).run()
     return 0
 

@@ -14,11 +14,9 @@ from pathlib import Path
 from ..client import Client
 from ..errors import AgentError, ConfigError
 from ..events import TextDelta
-from ..history import up_to_last_prompt
 from ..messages import Attachment
 from . import conversations
 from .arguments import attachment
-from .conversations import Conversation
 from .keyboard import Reader, read_prompt
 from .markdown import write_markdown
 from .output import usage_line
@@ -50,7 +48,13 @@ class Chat:
         self._attached: list[Attachment] = []
 
     def run(self) -> None:
-        """Until the user leaves."""
+        """Until the user leaves; then the client is closed."""
+        try:
+            self._talk()
+        finally:
+            self._client.close()
+
+    def _talk(self) -> None:
         if sys.stdin.isatty():
             tell(f"{self._client.options.model or 'the embedded model'}. {_WELCOME}")
         while True:
@@ -129,8 +133,7 @@ class Chat:
     def _save(self, name: str) -> None:
         if not (name or self._name):
             raise ConfigError("/save needs a name")
-        path = conversations.path_of(name or self._name)
-        conversations.save(path, Conversation(self._client.history, self._client.options.system_prompt))
+        conversations.save(self._client, name or self._name)
         if name:
             self._name = name
             tell(f"kept as {name}")
@@ -138,15 +141,13 @@ class Chat:
     def _load(self, name: str) -> None:
         if not (name or self._name):
             raise ConfigError("/load needs a name")
-        kept = conversations.load(conversations.path_of(name or self._name))
-        resume(self._client, kept)
-        self._name = name or self._name
-        tell(f"{len(kept.messages)} messages")
+        loaded = Client.load(conversations.path_of(name or self._name), self._client.options)
+        self._client.close()
+        self._client, self._name = loaded, name or self._name
+        tell(f"{len(self._client.history)} messages")
 
     def _undo(self, _: str) -> None:
-        if not any(message.role == "user" for message in self._client.history):
-            raise ConfigError("there is no prompt to forget")
-        self._client.history = up_to_last_prompt(self._client.history)[:-1]
+        self._client.undo()
         tell(f"{len(self._client.history)} messages are left")
 
     def _retry(self, _: str) -> None:
@@ -161,13 +162,6 @@ class Chat:
         self._client.clear_history()
         self._name = ""
         tell("the conversation is empty")
-
-
-def resume(client: Client, kept: Conversation) -> None:
-    """Give a client a conversation that was kept, and its system prompt if the client has none."""
-    client.history = list(kept.messages)
-    if kept.system_prompt and not client.options.system_prompt:
-        client.options = client.options.replace(system_prompt=kept.system_prompt)
 
 
 def tell(line: str) -> None:
