@@ -8,22 +8,22 @@ Owns: the state of a conversation and who may touch it when. Does not know: wire
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import history as histories
-from . import local
+from . import keeping, local
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
 from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
+from .conversation import Conversation
+from .cursor import Cursor
 from .emulation import tooled
 from .errors import AgentError, ConfigError, PromptBlockedError
-from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
+from .events import Event
 from .extraction import extract
 from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
@@ -60,13 +60,8 @@ class Client:
         self._history: list[Message] = []
         self._interrupt = Interrupt()
         self._connections = Connections()
-        self._exchange: Exchange | None = None
-        self._events: Generator[Event, None, None] | None = None
-        self._waiting: deque[Event] = deque()  # events heard while sending
-        self._blocks: deque[ContentBlock] = deque()  # blocks to be handed out by receive()
-        self._heard: list[ContentBlock] = []  # the text of a round in auto mode
+        self._cursor = Cursor(self._interrupt)
         self._approved: set[str] = set()  # the tools that the user has approved for good
-        self._owner: dict[str, int] = {}  # the thread that uses the client now
         self.tools: dict[str, Tool] = options.registry
 
     # What the user sets
@@ -95,8 +90,8 @@ class Client:
         messages = messages if isinstance(messages, list) else list(messages)
         histories.check(messages)
         self._history = messages
-        if self._exchange is not None:
-            self._exchange.history = self._history
+        if self._cursor.exchange is not None:
+            self._cursor.exchange.history = self._history
 
     def get_tool(self, name: str) -> Tool | None:
         """The tool of this name, if there is one."""
@@ -107,22 +102,22 @@ class Client:
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why the latest turn ended; None while it goes on and after an interrupt."""
-        return self._exchange.finish_reason if self._exchange else None
+        return self._cursor.ended[0]
 
     @property
     def usage(self) -> Usage | None:
         """The tokens of the latest request, summed over its rounds; None if the server told none."""
-        return self._exchange.usage if self._exchange else None
+        return self._cursor.ended[1]
 
     @property
     def reasoning(self) -> str | None:
         """The reasoning of the latest request, if ``include_reasoning`` is set and there was any."""
-        return "".join(self._exchange.reasoning) or None if self._exchange else None
+        return "".join(self._cursor.exchange.reasoning) or None if self._cursor.exchange else None
 
     @property
     def partial(self) -> list[ContentBlock]:
         """What was heard of a turn that was cut short, or goes on; it is not in the history."""
-        return self._exchange.partial if self._exchange else []
+        return self._cursor.exchange.partial if self._cursor.exchange else []
 
     # Asking
 
@@ -132,7 +127,7 @@ class Client:
         Attachments are images (``ImageBlock``, path or URL) and further texts; settings are options of
         this request alone. ``send("")`` lets the model go on after tool results.
         """
-        with self._claimed():
+        with self._cursor.claimed():
             options = self._prepared(settings)
             blocks = [attached(item) for item in attachments]
             if not isinstance(prompt, str):
@@ -145,14 +140,14 @@ class Client:
 
     def send_message(self, message: Message, **settings: Any) -> None:
         """Ask with a message of your own; no prompt hooks."""
-        with self._claimed():
+        with self._cursor.claimed():
             if not isinstance(message, Message):
                 raise ConfigError(f"message {message!r:.100} must be a Message")
             self._start(self._prepared(settings), message)
 
     def retry(self, **settings: Any) -> None:
         """Ask again: drops the answer to the last user message, if there is one, and sends."""
-        with self._claimed():
+        with self._cursor.claimed():
             options = self._prepared(settings)
             self._history[:] = histories.up_to_last_prompt(self._history)
             self._start(options, None)
@@ -164,39 +159,21 @@ class Client:
         the tool rounds, then the pieces of the final text. The iterator holds no state: leave it and
         call again, and it goes on where the last one stopped.
         """
-        while True:
-            if self._blocks:
-                if self._interrupt.is_set():
-                    self._blocks.clear()
-                    return
-                yield self._blocks.popleft()
-            elif (event := self._next_event()) is None:
-                return
-            elif isinstance(event, TextDelta) and self._exchange is not None and not self._exchange.is_auto:
-                yield TextBlock(event.text)
-            else:
-                self._collect(event)
+        return self._cursor.blocks()
 
     def events(self) -> Iterator[Event]:
         """Everything that happens, as it happens; ends with ``RunFinished``."""
-        while (event := self._next_event()) is not None:
-            if not isinstance(event, ResponseStarted):
-                yield event
+        return self._cursor.events()
 
     def stream(self, prompt: str, *attachments: Attachment, **settings: Any) -> Iterator[str]:
         """Ask, and yield the text of every round live; a blank line between two rounds that both spoke."""
         self.send(prompt, *attachments, **settings)
-        return self._texts()
+        return self._cursor.texts()
 
     def ask(self, prompt: str, *attachments: Attachment, **settings: Any) -> str:
         """Ask, and return the text of the last round (a part of it if ``finish_reason.is_truncated``)."""
         self.send(prompt, *attachments, **settings)
-        pieces: list[str] = []
-        while (event := self._next_event()) is not None:
-            if isinstance(event, ResponseStarted):
-                pieces.clear()
-            elif isinstance(event, TextDelta):
-                pieces.append(event.text)
+        text = self._cursor.last_text()
         waiting = histories.open_calls(self._history)
         is_cut = self._interrupt.is_set() or (self.finish_reason is not None and self.finish_reason.is_truncated)
         if waiting and not is_cut:
@@ -205,7 +182,7 @@ class Client:
                 f"the model called {names} and nobody answered: set auto_execute_tools=True, "
                 'or answer with add_tool_result() and go on with ask("")'
             )
-        return "".join(pieces)
+        return text
 
     def show(self, prompt: str, *attachments: Attachment, **settings: Any) -> None:
         """Ask, and show the answer live: as Markdown in the cell of a notebook, else as text on stdout."""
@@ -226,11 +203,53 @@ class Client:
 
     def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
         """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
-        with self._claimed():
+        with self._cursor.claimed():
             if id not in [call.id for call in histories.open_calls(self._history)]:
                 raise ConfigError(f"there is no open call with the id {id!r}: it is unknown or was answered")
             result = ToolResultBlock(id, readable(content), is_error)
             self._history[:] = histories.with_result(self._history, result)
+
+    # Keeping
+
+    def save(self, path: keeping.Place, *, images: keeping.Images = "inline") -> None:
+        """Write the conversation to a JSON file, whole or not at all, for nobody but you to read.
+
+        It holds the history, the system prompt, and how the latest request ended; no key and no address.
+        ``images="beside"`` puts images into a folder next to it. ``ConfigError`` if it cannot be written.
+        """
+        histories.check(self._history)
+        options, (finish_reason, usage) = self._options, self._cursor.ended
+        kept = Conversation(self._history, options.system_prompt, finish_reason, usage, options.model)
+        keeping.save(path, kept, images=images)
+
+    @classmethod
+    def load(cls, path: keeping.Place, options: AgentOptions | None = None, **settings: Any) -> Client:
+        """A client that goes on with a saved conversation; who is asked is said by options, as for a new one.
+
+        A system prompt in the options replaces the saved one. ``ConfigError`` if there is no such conversation.
+        """
+        kept = keeping.load(path)
+        client = cls(options, **settings)
+        client._take(kept)
+        return client
+
+    def fork(self) -> Client:
+        """A client that goes on from here by itself: with a copy of the history, these options and tools.
+
+        It shares no connection, and asks again for approvals that were given for good.
+        """
+        other = copy.copy(self)
+        other._history = copy.deepcopy(self._history)
+        return other
+
+    def undo(self) -> list[Message]:
+        """Take the last prompt back, with all that followed; returns what was taken out of the history."""
+        with self._cursor.claimed():
+            self._cursor.discard()
+            start = len(histories.up_to_last_prompt(self._history, "undo")) - 1
+            self._cursor.recall((None, None))
+            taken, self._history[:] = self._history[start:], self._history[:start]
+            return taken
 
     # Stopping
 
@@ -245,14 +264,14 @@ class Client:
 
     def clear_history(self) -> None:
         """Forget the conversation and what was still coming."""
-        with self._claimed():
-            self._discard()
+        with self._cursor.claimed():
+            self._cursor.discard()
             self._history.clear()
 
     def close(self) -> None:
         """Drop what was still coming and close all connections. The client can be used again."""
-        with self._claimed():
-            self._discard()
+        with self._cursor.claimed():
+            self._cursor.discard()
             self._connections.close()
 
     def __enter__(self) -> Client:
@@ -266,26 +285,6 @@ class Client:
 
     # How it works
 
-    @contextmanager
-    def _claimed(self) -> Iterator[None]:
-        """Within this context the client is this thread's."""
-        self._claim()
-        try:
-            yield
-        finally:
-            self._owner.clear()
-
-    def _claim(self) -> None:
-        # Not a lock: Ctrl-C between taking it and the try would leave it taken for ever.
-        me = threading.get_ident()
-        owner = self._owner.setdefault("thread", me)
-        if owner != me:
-            raise AgentError(f"client is in use by thread {owner}: give each thread a client of its own")
-        if getattr(self._events, "gi_running", False):
-            raise AgentError(
-                "client is in use by this very thread: a tool or hook must not use the client that runs it"
-            )
-
     def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
         """The options of a new request, with the tools of the registry; what was still coming is dropped."""
         histories.check(self._history)
@@ -294,16 +293,8 @@ class Client:
         if settings or changes["tools"] != options.tools:  # checking all settings again costs 0.1 ms
             options = _checked(options.replace(**changes))
         self._interrupt.clear()
-        self._discard()
+        self._cursor.discard()
         return options
-
-    def _discard(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
-        self._waiting.clear()
-        self._blocks.clear()
-        self._heard.clear()
 
     def _submitted(self, prompt: str, hooks: Hooks) -> str:
         """The prompt as the prompt hooks leave it."""
@@ -312,6 +303,13 @@ class Client:
         if block:
             raise PromptBlockedError(f"Prompt blocked by hook: {block.reason}")
         return event.prompt
+
+    def _take(self, kept: Conversation) -> None:
+        """Stand where a kept conversation stood."""
+        self.history = list(kept.messages)
+        self._cursor.recall((kept.finish_reason, kept.usage))
+        if kept.system_prompt and not self._options.system_prompt:
+            self._options = self._options.replace(system_prompt=kept.system_prompt)
 
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
@@ -327,65 +325,19 @@ class Client:
         self._history[:] = history
         line = Line(options, self._connections, self._interrupt)
         adapter = tooled(_adapter_class(options), options)(options, sendable, list(options.tools), line)
-        self._exchange = Exchange(
-            adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved
-        )
-        self._events = self._exchange.run()
-        first = self._pull()
-        if first is not None:
-            self._waiting.append(first)
-
-    def _pull(self) -> Event | None:
-        try:
-            return next(self._events, None) if self._events is not None else None
-        except BaseException:
-            self._events = None
-            self._blocks.clear()
-            raise
-
-    def _next_event(self) -> Event | None:
-        self._claim()
-        try:
-            return self._waiting.popleft() if self._waiting else self._pull()
-        finally:
-            self._owner.clear()
-
-    @property
-    def _is_auto(self) -> bool:
-        return self._exchange is not None and self._exchange.is_auto
-
-    def _collect(self, event: Event) -> None:
-        """Adds to ``_blocks`` what receive() hands out for an event: the calls, in auto mode the final text."""
-        if isinstance(event, TextDelta):
-            self._heard.append(TextBlock(event.text))
-        elif isinstance(event, ResponseStarted):
-            self._heard.clear()
-        elif isinstance(event, RoundFinished) and not self._is_auto:
-            self._blocks.extend(event.message.calls)
-        elif isinstance(event, RunFinished) and event.cause != "interrupted":
-            self._blocks.extend(self._heard)
-            self._heard.clear()
-
-    def _texts(self) -> Iterator[str]:
-        spoke_before = speaks = False
-        while (event := self._next_event()) is not None:
-            if isinstance(event, ResponseStarted):
-                spoke_before, speaks = spoke_before or speaks, False
-            elif isinstance(event, TextDelta):
-                if not speaks and event.text.strip():
-                    speaks = True
-                    if spoke_before:
-                        yield "\n\n"
-                yield event.text
+        exchange = Exchange(adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved)
+        self._cursor.start(exchange)
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels with ``pickle`` and ``copy``: options (with the key), history, tools; no connections."""
-        return {"options": self._options, "history": self._history, "tools": self.tools}
+        ended = self._cursor.ended
+        return {"options": self._options, "history": self._history, "tools": self.tools, "ended": ended}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["options"])  # type: ignore[misc]
         # copy.copy() hands over the very same list and dict.
         self._history, self.tools = list(state["history"]), dict(state["tools"])
+        self._cursor.recall(state["ended"])
 
 
 def query(prompt: str, options: AgentOptions) -> Iterator[Event]:

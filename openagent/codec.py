@@ -36,12 +36,13 @@ def parse(text: bytes | str, *, depth: int = MAX_DEPTH) -> Any:
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         value = _parse_leniently(text)
     opening = (b"{", b"[") if isinstance(text, bytes) else ("{", "[")
-    if sum(map(text.count, opening)) > depth and not _is_shallow(value, depth):  # type: ignore[arg-type]
+    if sum(map(text.count, opening)) > depth and not is_shallow(value, depth):  # type: ignore[arg-type]
         raise TooDeep("JSON is nested too deeply")
     return value
 
 
-def _is_shallow(value: Any, depth: int) -> bool:
+def is_shallow(value: Any, depth: int) -> bool:
+    """Whether lists and dicts are nested no deeper than that."""
     level = [value]
     for _ in range(depth):
         level = [

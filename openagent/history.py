@@ -131,13 +131,13 @@ def check_continuation(messages: Sequence[Message], *, is_paused: bool = False) 
         raise ConfigError('there is nothing to go on with: send("") continues after tool results')
 
 
-def up_to_last_prompt(messages: Sequence[Message]) -> list[Message]:
+def up_to_last_prompt(messages: Sequence[Message], purpose: str = "retry") -> list[Message]:
     """A copy up to the last message in which the user says something; ``ConfigError`` if there is none."""
     for end in range(len(messages), 0, -1):
         message = messages[end - 1]
         if message.role == "user" and _without_results(message):
             return list(messages[:end])
-    raise ConfigError("there is nothing to retry: the history has no user message")
+    raise ConfigError(f"there is nothing to {purpose}: the history has no user message")
 
 
 def coalesce_text_blocks(blocks: Iterable[ContentBlock]) -> list[ContentBlock]:

@@ -131,7 +131,7 @@ _FIELDS: dict[str, dict[str, type[Any]]] = {
     "tool_use": {"id": str, "name": str, "input": dict},
     "tool_result": {"tool_use_id": str, "content": object},
 }
-_OPTIONAL = ("raw_arguments", "error", "is_error", "provider_state")
+_OPTIONAL: dict[str, type[Any]] = {"raw_arguments": str, "error": str, "is_error": bool, "provider_state": dict}
 
 
 def block_to_dict(block: ContentBlock) -> dict[str, Any]:
@@ -146,8 +146,9 @@ def block_from_dict(source: Mapping[str, Any]) -> ContentBlock:
     kind = source.get("type") if isinstance(source, Mapping) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ConfigError(f"content block {source!r:.100} has no known type (one of {', '.join(_KINDS)})")
-    for name, wanted_type in _FIELDS[kind].items():
-        if not isinstance(source.get(name, wanted_type()), wanted_type):
+    for name, wanted_type in (_FIELDS[kind] | _OPTIONAL).items():
+        is_none = name in _OPTIONAL and source.get(name) is None
+        if not is_none and not isinstance(source.get(name, wanted_type()), wanted_type):
             raise ConfigError(f"content block {source!r:.100}: {name} must be a {wanted_type.__name__}")
     wanted = [name for name in (*_FIELDS[kind], *_OPTIONAL) if name in source and name in _KINDS[kind].__slots__]
     try:
@@ -234,8 +235,11 @@ class Message:
         content = source["content"]
         if not isinstance(content, (str, list)):
             raise ConfigError(f"message content {content!r:.100} must be a list of blocks")
+        state = source.get("provider_state")
+        if not isinstance(state, (dict, type(None))):
+            raise ConfigError(f"provider_state {state!r:.100} of a message must be a dict")
         blocks = content if isinstance(content, str) else [block_from_dict(block) for block in content]
-        return cls(source["role"], blocks, source.get("provider_state"))  # type: ignore[arg-type]
+        return cls(source["role"], blocks, state)  # type: ignore[arg-type]
 
 
 def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:

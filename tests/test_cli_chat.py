@@ -305,7 +305,7 @@ def test_the_model_may_call_tools(chat, serve):
         ("/load", "error: /load needs a name\n"),
         ("/load nobody", "cannot read conversation"),
         ("/image", "error: /image needs a file or a URL\n"),
-        ("/undo", "error: there is no prompt to forget\n"),
+        ("/undo", "error: there is nothing to undo: the history has no user message\n"),
         ("/retry", "error: there is nothing to retry"),
         ("/help", "/undo    forget the last prompt and its answer\n"),
     ],

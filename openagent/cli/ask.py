@@ -13,10 +13,10 @@ from ..errors import ConfigError
 from ..messages import Attachment
 from ..waiting import until_first, waiting
 from . import conversations
-from .arguments import add_conversation, add_model, add_server, attachment, question, settings
-from .chat import named_conversation, resume
+from .arguments import add_conversation, add_model, add_server, attachment, question
+from .chat import client_of, named_conversation
 from .output import code_of, tell, usage_line, write_events, write_json, write_text
-from .tools import add_tools, tooling
+from .tools import add_tools
 from .wire import shown
 
 TRUNCATED = 3
@@ -60,14 +60,12 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
 
 def run_ask(chosen: argparse.Namespace) -> int:
     """Runs the command and returns its exit code."""
-    made = settings(chosen) | tooling(chosen, tell)
     words = question(chosen.question, chosen.attach)
     attached = [*chosen.image, *map(attachment, chosen.attach)]
     if not words and not attached:
         raise ConfigError("there is no question: give one, or pipe a text into stdin")
     name, code = named_conversation(chosen), 0
-    with Client(**made) as client:
-        resume(client, name)
+    with client_of(chosen, name) as client:
         if chosen.verbose:
             client.options = shown(client.options, tell)
         _answer(chosen, client, words, attached)
@@ -96,9 +94,8 @@ def _answer(chosen: argparse.Namespace, client: Client, words: str, attached: Se
 
 def _keep(client: Client, name: str) -> None:
     """Save the conversation; one without a name only as far as that is possible, for ``--continue``."""
-    kept = conversations.Conversation(client.history, client.options.system_prompt)
     try:
-        conversations.save(conversations.path_of(name or conversations.LAST), kept)
+        conversations.save(client, name or conversations.LAST)
     except ConfigError:
         if name:
             raise

@@ -15,12 +15,10 @@ from pathlib import Path
 from ..client import Client
 from ..errors import AgentError, ConfigError
 from ..events import TextDelta
-from ..history import up_to_last_prompt
 from ..messages import Attachment
 from ..waiting import until_first, waiting
 from . import conversations
 from .arguments import add_conversation, add_model, add_server, attachment, settings
-from .conversations import Conversation
 from .keyboard import Reader, read_prompt, reader
 from .markdown import write_markdown
 from .output import tell, usage_line
@@ -54,7 +52,13 @@ class Chat:
         self._attached: list[Attachment] = []
 
     def run(self) -> None:
-        """Until the user leaves."""
+        """Until the user leaves; then the client is closed."""
+        try:
+            self._talk()
+        finally:
+            self._client.close()
+
+    def _talk(self) -> None:
         if sys.stdin.isatty():
             tell(f"{self._client.options.model or 'the embedded model'}. {_WELCOME}")
         while True:
@@ -141,8 +145,7 @@ class Chat:
     def _save(self, name: str) -> None:
         if not (name or self._name):
             raise ConfigError("/save needs a name")
-        path = conversations.path_of(name or self._name)
-        conversations.save(path, Conversation(self._client.history, self._client.options.system_prompt))
+        conversations.save(self._client, name or self._name)
         if name:
             self._name = name
             tell(f"kept as {name}")
@@ -150,15 +153,13 @@ class Chat:
     def _load(self, name: str) -> None:
         if not (name or self._name):
             raise ConfigError("/load needs a name")
-        kept = conversations.load(conversations.path_of(name or self._name))
-        take_up(self._client, kept)
-        self._name = name or self._name
-        tell(f"{len(kept.messages)} messages")
+        loaded = Client.load(conversations.path_of(name or self._name), self._client.options)
+        self._client.close()
+        self._client, self._name = loaded, name or self._name
+        tell(f"{len(self._client.history)} messages")
 
     def _undo(self, _: str) -> None:
-        if not any(message.role == "user" for message in self._client.history):
-            raise ConfigError("there is no prompt to forget")
-        self._client.history = up_to_last_prompt(self._client.history)[:-1]
+        self._client.undo()
         tell(f"{len(self._client.history)} messages are left")
 
     def _retry(self, _: str) -> None:
@@ -190,8 +191,7 @@ def add_chat(parser: argparse.ArgumentParser) -> None:
 def run_chat(chosen: argparse.Namespace) -> int:
     """Runs the command and returns its exit code."""
     name = named_conversation(chosen)
-    with Client(**settings(chosen) | tooling(chosen, tell)) as client:
-        resume(client, name)
+    with client_of(chosen, name) as client:
         Chat(client, reader(memory(), list(COMMANDS)), name=name).run()
     return 0
 
@@ -203,17 +203,11 @@ def named_conversation(chosen: argparse.Namespace) -> str:
     return conversations.latest() if chosen.goes_on else str(chosen.conversation)
 
 
-def resume(client: Client, name: str) -> None:
-    """Give a client the conversation of this name, if there is one."""
-    if name and (path := conversations.path_of(name)).exists():
-        take_up(client, conversations.load(path))
-
-
-def take_up(client: Client, kept: Conversation) -> None:
-    """Give a client a conversation that was kept, and its system prompt if the client has none."""
-    client.history = list(kept.messages)
-    if kept.system_prompt and not client.options.system_prompt:
-        client.options = client.options.replace(system_prompt=kept.system_prompt)
+def client_of(chosen: argparse.Namespace, name: str) -> Client:
+    """A client as the arguments say, with the conversation of this name if there is one."""
+    given = settings(chosen) | tooling(chosen, tell)
+    path = conversations.path_of(name) if name else None
+    return Client.load(path, **given) if path is not None and path.exists() else Client(**given)
 
 
 def memory() -> Path:
