@@ -19,8 +19,8 @@ from openagent import (
     Usage,
     tool,
 )
+from openagent.abilities import says_no_tools
 from openagent.decisions import AnswerText, decision_schema, described, plain
-from openagent.emulation import says_no_tools
 from openagent.errors import APIError
 from openagent.testing import answer, call, failure
 
@@ -235,6 +235,15 @@ def test_a_server_that_refuses_tools_gets_emulated_ones(emulated, said):
     assert client.ask("q") == "It is 3."
     assert without_ids(client.history) == ADDED
     assert [("tools" in request.body) for request in server.requests] == [True, False, False, False]
+
+
+def test_a_refusal_of_tools_is_remembered_until_the_options_change(emulated):
+    refused = failure(400, REFUSALS[0])
+    client, server = emulated(refused, *['{"answer": "Hi."}'] * 2, refused, '{"answer": "Hi."}', tool_mode="auto")
+    assert [client.ask(prompt) for prompt in "qr"] == ["Hi.", "Hi."]
+    client.options = client.options.replace(temperature=0)
+    assert client.ask("s") == "Hi."
+    assert ["tools" in request.body for request in server.requests] == [True, False, False, True, False]
 
 
 def test_a_server_that_has_tools_is_left_alone(emulated):
