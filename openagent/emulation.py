@@ -161,10 +161,11 @@ class WithFallback(ProviderAdapter):
         transport: Transport,
         *,
         inner: MakeAdapter,
+        native: MakeAdapter,
         abilities: Abilities,
     ) -> None:
         super().__init__(options, messages, tools, transport)
-        self._now = inner(options, messages, tools, transport)
+        self._now = native(options, messages, tools, transport)
         self._inner = inner
         self._abilities = abilities
 
@@ -197,11 +198,16 @@ class WithFallback(ProviderAdapter):
 
 def tooled(inner: MakeAdapter, options: AgentOptions, abilities: Abilities) -> MakeAdapter:
     """What makes adapters with the tools that the options ask for, as far as the server has them."""
-    if not options.tools or options.tool_mode == "native":
-        return partial(Rescued, inner=inner) if options.tools and options.rescue_tool_calls else inner
-    if options.tool_mode == "emulated" or abilities.lacks(options, TOOLS):
+    if not options.tools:
+        return inner
+    if options.tool_mode == "emulated" or (options.tool_mode == "auto" and abilities.lacks(options, TOOLS)):
         return partial(Emulated, inner=inner)
-    return partial(WithFallback, inner=inner, abilities=abilities)
+    native = partial(Rescued, inner=inner) if options.rescue_tool_calls else inner
+    return (
+        native
+        if options.tool_mode == "native"
+        else partial(WithFallback, inner=inner, native=native, abilities=abilities)
+    )
 
 
 def _spoken(turn: TurnFinished, text: str) -> TurnFinished:

@@ -164,7 +164,8 @@ def _asked(
 def _note_ignorance(task: Task) -> None:
     for needs in (ANSWER_FORMAT, FORCED_CALL):
         task.abilities.note(task.options, needs)
-    log.warning("model %s is not held to the JSON Schema by its server: %s", task.options.model, NEXT_STEP)
+    who = f"model {task.options.model}" if task.options.model else "the model"
+    log.warning("%s is not held to the JSON Schema by its server: %s", who, NEXT_STEP)
 
 
 def _answer_schema(task: Task) -> dict[str, Any] | None:
