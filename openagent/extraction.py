@@ -15,7 +15,7 @@ from typing import Any
 
 from . import codec
 from .abilities import ANSWER_FORMAT, FORCED_CALL, Abilities, says_bad_schema, says_no_forced_call, says_no_format
-from .answer_schema import adapted, dialect_of
+from .answer_schema import Dialect, adapted, dialect_of
 from .errors import AgentError, APIError, ConfigError, InvalidResponseError
 from .events import RoundFinished, TextDelta
 from .forms import Form
@@ -118,7 +118,8 @@ def _attempts(task: Task, prompt: str, parts: Sequence[Attachment]) -> Generator
     way, words, complaint, text = _first_way(task), prompt, "", ""
     for _ in range(task.retries + 1):
         way, text, is_held = yield from _asked(task, way, words, parts)
-        _check_end(task.client, text)
+        is_prose = way is FORMAT and bool(text.strip()) and not text.lstrip().startswith(("{", "`"))
+        _check_end(task.client, text, may_be_cut=is_prose)  # which no schema would have let begin
         try:
             return task.form.read(text)
         except ValueError as exc:  # no JSON, another shape, or no value of the type
@@ -168,10 +169,14 @@ def _note_ignorance(task: Task) -> None:
     log.warning("%s is not held to the JSON Schema by its server: %s", who, NEXT_STEP)
 
 
+def _dialect(task: Task) -> Dialect | None:
+    protocol = task.options.protocol
+    return dialect_of(getattr(protocol, "protocol", protocol), task.options.base_url)
+
+
 def _answer_schema(task: Task) -> dict[str, Any] | None:
     """The schema for the server's structured output; None if its vendor's dialect cannot say it."""
-    protocol = task.options.protocol
-    dialect = dialect_of(getattr(protocol, "protocol", protocol), task.options.base_url)
+    dialect = _dialect(task)
     if dialect is None:
         return task.form.schema
     # OpenAI takes what its strict mode cannot say without it.
@@ -179,14 +184,19 @@ def _answer_schema(task: Task) -> dict[str, Any] | None:
 
 
 def _by_format(task: Task, words: str, parts: Sequence[Attachment]) -> Asked:
-    text = yield from _heard(task, words, parts, response_format=_answer_schema(task))
+    # Servers that hold a model by a grammar (llama.cpp, vLLM, Ollama) do not show it the schema.
+    told = {} if _dialect(task) else {"system_prompt": _told(task)}
+    text = yield from _heard(task, words, parts, response_format=_answer_schema(task), **told)
     return text, not task.form.is_broken_by(text)
 
 
 def _by_prompt(task: Task, words: str, parts: Sequence[Attachment]) -> Asked:
-    told = INSTRUCTION + codec.dump(task.form.schema)
-    system = "\n\n".join(filter(None, (task.options.system_prompt, told)))
-    return (yield from _heard(task, words, parts, response_format=None, system_prompt=system)), True
+    return (yield from _heard(task, words, parts, response_format=None, system_prompt=_told(task))), True
+
+
+def _told(task: Task) -> str:
+    """The system prompt with the schema."""
+    return "\n\n".join(filter(None, (task.options.system_prompt, INSTRUCTION + codec.dump(task.form.schema))))
 
 
 def _heard(task: Task, words: str, parts: Sequence[Attachment], **request: Any) -> Generator[Any, None, str]:
@@ -240,13 +250,13 @@ PROMPT = Way("", _by_prompt, lambda _: False)
 WAYS = (FORMAT, CALL, PROMPT)
 
 
-def _check_end(client: Any, text: str) -> None:
+def _check_end(client: Any, text: str, *, may_be_cut: bool) -> None:
     """``AgentError`` if the answer did not end as answers should."""
     finish = client.finish_reason
     heard = [TextBlock(text)] if text else []
     if finish is None:
         raise AgentError("the answer was interrupted before it had its shape", blocks=heard)
-    if finish.is_truncated:
+    if finish.is_truncated and not may_be_cut:
         raise AgentError(
             "the answer was cut by the output limit before it had its shape: raise max_tokens", blocks=heard
         )

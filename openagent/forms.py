@@ -85,18 +85,23 @@ def found(text: str) -> Iterator[Any]:
     ([{'a': 1}], [[1]], [])
     """
     try:
-        yield codec.parse(text)
+        yield _parsed(text)
         return
     except ValueError:
         pass
-    fenced = [*_parsed(_FENCED.findall(text))]
+    fenced = [*_fenced(text)]
     yield from fenced if fenced else _bare(text)
 
 
-def _parsed(texts: list[str]) -> Iterator[Any]:
-    for text in texts[:_MAX_TRIES]:
+def _parsed(text: str) -> Any:
+    value = codec.parse(text)
+    return codec.parse(codec.dump(value)) if "\\ud" in text.lower() else value  # without halves of characters
+
+
+def _fenced(text: str) -> Iterator[Any]:
+    for part in _FENCED.findall(text)[:_MAX_TRIES]:
         try:
-            yield codec.parse(text)
+            yield _parsed(part)
         except ValueError:
             continue
 
@@ -113,7 +118,7 @@ def _bare(text: str) -> Iterator[Any]:
         start = opening.end() - 1
         try:
             _, end = decode(text, start)
-            yield codec.parse(text[start:end])  # which knows how deep is too deep
+            yield _parsed(text[start:end])  # which knows how deep is too deep
             opening = _OPENING.search(text, end)
         except (ValueError, RecursionError):
             opening = _AT_A_LINES_START.search(text, start)

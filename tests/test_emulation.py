@@ -133,6 +133,18 @@ def test_the_text_of_an_answer_is_read_whatever_pieces_it_comes_in(size):
     assert ("".join(pieces), heard.whole) == (text, text)
 
 
+@pytest.mark.parametrize("said", ['{"answer": "a \\x b"}', '{"answer": "a \\u12 b"}'])
+def test_an_answer_with_a_wrong_escape_is_reported_as_what_it_is(emulated, said):
+    client, _ = emulated(answer(chunk_text=list(said)))
+    with pytest.raises(InvalidResponseError, match="did not hold the answer to the JSON Schema"):
+        client.ask("q")
+
+
+def test_half_a_character_does_not_hold_up_the_text(emulated):
+    client, _ = emulated(answer(chunk_text=list('{"answer": "a \\ud83d b"}')))
+    assert client.ask("q") == client.history[-1].text == "a \ufffd b"
+
+
 def test_in_manual_mode_the_call_is_handed_out(emulated):
     client, _ = emulated(picks("add", a=1, b=2), '{"answer": "now"}', "It is 3.", auto_execute_tools=False)
     client.send("q")

@@ -92,7 +92,9 @@ def test_the_model_is_shown_its_mistake_and_tries_again(serve, connect):
     server = serve('{"x": 10}', '{"x": 9}')
     assert connect(server).extract("q", LIMITED) == {"x": 9}
     told = "That is wrong: x: expected maximum 9, got 10. Give the whole answer again: q"
-    assert server.requests[1].body["messages"][1:] == [
+    assert server.requests[1].body["messages"] == [
+        {"role": "system", "content": INSTRUCTION + codec.dump(LIMITED)},
+        {"role": "user", "content": "q"},
         {"role": "assistant", "content": '{"x": 10}'},
         {"role": "user", "content": told},
     ]
@@ -231,6 +233,11 @@ def test_a_server_that_ignores_the_schema_is_noticed_and_said_so(serve, connect,
     assert kinds(server) == ["format", "prompt"]
     (record,) = caplog.records
     assert record.getMessage() == f"model m is not held to the JSON Schema by its server: {NEXT_STEP}"
+
+
+def test_a_server_that_ignores_the_schema_is_noticed_though_its_answer_is_cut(serve, connect):
+    with pytest.raises(InvalidResponseError, match="does not hold the model to a schema"):
+        connect(serve(answer("Once upon a time", finish="length"))).extract("q", Point, retries=0)
 
 
 def test_a_server_that_ignores_the_call_gets_the_schema_in_the_prompt(serve, connect):

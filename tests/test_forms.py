@@ -58,6 +58,10 @@ def test_a_value_without_its_wrapper_is_understood():
     assert Form(dict[str, Any]).read('{"value": 1}') == {"value": 1}
 
 
+def test_half_a_character_is_replaced():
+    assert Form(str).read('{"value": "a \\ud83d b"}') == "a \ufffd b"
+
+
 def test_null_for_what_is_optional_means_that_it_was_not_given():
     shape = POINT | {"required": ["x"]}
     assert Form(shape).read('{"x": 1, "y": null}') == {"x": 1}
