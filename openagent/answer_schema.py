@@ -166,7 +166,9 @@ def _object(rest: Schema, dialect: Dialect) -> Schema:
     if dialect.all_required:
         told = {name: part if name in required else _or_null(part) for name, part in told.items()}
         required = list(properties)
-    return {"type": "object", "properties": told, "required": required, "additionalProperties": False}
+    is_closed = dialect is not SKELETON or not is_open
+    closed = {"additionalProperties": False} if is_closed else {}
+    return {"type": "object", "properties": told, "required": required, **closed}
 
 
 def _or_null(schema: Schema) -> Schema:

@@ -44,9 +44,9 @@ class Task:
     is_live: bool  # whether the value is wanted while it grows
 
 
-# Yields ABSENT when a request is out, then the value as it grows; returns the text, and whether the server
-# held the model to the schema.
-Asked = Generator[Any, None, "tuple[str, bool]"]
+IsHeld = Callable[[], bool]  # whether the server held the model to the schema; asked of wrong answers only
+# Yields ABSENT when a request is out, then the value as it grows; returns the text.
+Asked = Generator[Any, None, "tuple[str, IsHeld]"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _attempts(task: Task, prompt: str, parts: Sequence[Attachment]) -> Generator
             return task.form.read(text)
         except ValueError as exc:  # no JSON, another shape, or no value of the type
             complaint = str(exc)
-        if not is_held:
+        if not is_held():
             _note_ignorance(task)
             way = PROMPT
         words, parts = f"That is wrong: {complaint}. Give the whole answer again: {prompt}", ()
@@ -145,7 +145,7 @@ def _first_way(task: Task) -> Way:
 
 def _asked(
     task: Task, way: Way, words: str, parts: Sequence[Attachment]
-) -> Generator[Any, None, tuple[Way, str, bool]]:
+) -> Generator[Any, None, tuple[Way, str, IsHeld]]:
     """The answer, by this way or, if the server refuses that, by the next one."""
     while True:
         try:
@@ -187,11 +187,11 @@ def _by_format(task: Task, words: str, parts: Sequence[Attachment]) -> Asked:
     # Servers that hold a model by a grammar (llama.cpp, vLLM, Ollama) do not show it the schema.
     told = {} if _dialect(task) else {"system_prompt": _told(task)}
     text = yield from _heard(task, words, parts, response_format=_answer_schema(task), **told)
-    return text, not task.form.is_broken_by(text)
+    return text, lambda: not task.form.is_broken_by(text)
 
 
 def _by_prompt(task: Task, words: str, parts: Sequence[Attachment]) -> Asked:
-    return (yield from _heard(task, words, parts, response_format=None, system_prompt=_told(task))), True
+    return (yield from _heard(task, words, parts, response_format=None, system_prompt=_told(task))), lambda: True
 
 
 def _told(task: Task) -> str:
@@ -241,7 +241,7 @@ def _by_call(task: Task, words: str, parts: Sequence[Attachment]) -> Asked:
             continue
         said, calls = codec.dump(block.input) if block.error is None else block.raw_arguments or "", calls + 1
         task.client.add_tool_result(block.id, "received")
-    return said, calls > 0
+    return said, lambda: calls > 0
 
 
 FORMAT = Way(ANSWER_FORMAT, _by_format, says_no_format)

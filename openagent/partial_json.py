@@ -67,6 +67,11 @@ class PartialText:
             self._fresh_chars += len(said)
         return said, end + 1 + moved
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether something has come since ``text`` was asked for."""
+        return bool(self._fresh)
+
     def text(self, *, whole: bool = True) -> str | None:
         """All of it so far; unless ``whole``, None while it has hardly grown."""
         if not whole and (not self._fresh or self._fresh_chars * _LAG < len(self._text)):
@@ -130,9 +135,9 @@ class PartialJSON:
         if self._wanted in ("key", "name"):
             self._keys[-1], self._wanted = text.text(), "colon"
             return False, end
-        self._put(text.text())
+        has_changed = text.is_fresh and self._put(text.text())
         self._end_value()
-        return True, end
+        return has_changed, end
 
     def _read_scalar(self, piece: str, place: int) -> tuple[bool, int]:
         found = _SCALAR.match(piece, place)

@@ -5,11 +5,21 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
-from typing import TypedDict
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
 import pytest
 
-from openagent import AgentError, APIError, ConfigError, InvalidResponseError, Message, codec, tool
+from openagent import (
+    AgentError,
+    AgentOptions,
+    APIError,
+    ConfigError,
+    InvalidResponseError,
+    Message,
+    codec,
+    map_prompts,
+    tool,
+)
 from openagent.extraction import INSTRUCTION, NEXT_STEP
 from openagent.testing import answer, call, failure
 
@@ -55,7 +65,32 @@ def test_a_dataclass_comes_out_of_structured_output(serve, connect, protocol):
     assert client.history == [Message.user("Emma?"), Message.assistant(json.dumps(AS_JSON))]
 
 
+class Size(NamedTuple):
+    width: int
+    height: int = 1
+
+
+class Maybe(TypedDict, total=False):
+    colour: Colour
+    size: Size
+
+
+@dataclass
+class Shelf:
+    books: list[Book]
+    size: Size
+    note: str | None = None
+
+
+SHELF = {"books": [AS_JSON], "size": {"width": 2, "height": None}, "note": None}
 SHAPES = [
+    (Shelf, SHELF, Shelf([EMMA], Size(2, 1), None)),
+    (Size, {"width": 2}, Size(2, 1)),
+    (Maybe, {"colour": None, "size": {"width": 3, "height": 4}}, {"size": Size(3, 4)}),
+    (Literal["a", 1], {"value": 1}, 1),
+    (Book | Size, {"value": {"width": 2, "height": 3}}, Size(2, 3)),
+    (list[Book | None], {"value": [None, AS_JSON]}, [None, EMMA]),
+    (Annotated[int, "a number"], {"value": 3}, 3),
     (Point, {"x": 1, "y": 2}, {"x": 1, "y": 2}),
     (list[Point], {"value": [{"x": 1, "y": 2}]}, [{"x": 1, "y": 2}]),
     (list[Book], {"value": [AS_JSON]}, [EMMA]),
@@ -67,22 +102,28 @@ SHAPES = [
 ]
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("shape", "said", "value"), SHAPES)
-def test_each_shape_has_its_value(serve, connect, shape, said, value):
+def test_each_shape_has_its_value(serve, connect, shape, said, value, protocol):
     server = serve(json.dumps(said))
-    assert connect(server).extract("q", shape) == value
+    assert connect(server, protocol=protocol).extract("q", shape) == value
     assert schema_of(server.requests[0])["type"] == "object"
 
 
-def test_a_pydantic_model_comes_out():
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_pydantic_model_comes_out(serve, connect, protocol):
     pydantic = pytest.importorskip("pydantic")
-    from openagent.forms import Form
 
-    class Pair(pydantic.BaseModel):
-        a: int
-        b: int
+    class Corner(pydantic.BaseModel):
+        x: int = pydantic.Field(ge=0)
 
-    assert Form(Pair).read('{"a": 1, "b": 2}') == Pair(a=1, b=2)
+    class Line(pydantic.BaseModel):
+        corners: list[Corner]
+        name: str | None = None
+
+    client = connect(serve('{"corners": [{"x": -1}]}', '{"corners": [{"x": 1}]}'), protocol=protocol)
+    assert client.extract("q", Line) == Line(corners=[Corner(x=1)])
+    assert "minimum 0, got -1" in client.history[2].text
 
 
 LIMITED = {"type": "object", "properties": {"x": {"type": "integer", "maximum": 9}}, "required": ["x"]}
@@ -268,6 +309,13 @@ def test_where_a_call_cannot_be_forced_since_the_model_thinks_the_prompt_says_it
 def test_other_refusals_are_the_callers(serve, connect):
     with pytest.raises(APIError, match="no such model"):
         connect(serve(failure(404, "no such model"))).extract("q", Point)
+
+
+def test_a_batch_asks_each_vendor_as_it_wants_to_be_asked(serve):
+    server = serve('{"n": 1}', strict=True)
+    options = AgentOptions(model="m", base_url=server.url, protocol="anthropic", retry=None)
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert [result.answer for result in map_prompts(options, ["q"], schema=shape, progress=False)] == [{"n": 1}]
 
 
 def test_tools_may_be_used_on_the_way(serve, connect):

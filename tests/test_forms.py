@@ -58,6 +58,12 @@ def test_a_value_without_its_wrapper_is_understood():
     assert Form(dict[str, Any]).read('{"value": 1}') == {"value": 1}
 
 
+def test_more_than_was_asked_for_is_no_breach_of_an_open_schema():
+    shape = {"type": "object", "properties": {"x": {"type": "integer", "maximum": 9}}}
+    assert not Form(shape).is_broken_by('{"x": 10, "more": 1}')
+    assert Form(shape | {"additionalProperties": False}).is_broken_by('{"x": 10, "more": 1}')
+
+
 def test_half_a_character_is_replaced():
     assert Form(str).read('{"value": "a \\ud83d b"}') == "a \ufffd b"
 

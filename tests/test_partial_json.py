@@ -56,7 +56,25 @@ def test_at_each_letter_it_is_a_part_of_what_it_becomes(value, ascii_only):
         before = json.dumps(growing.value) if growing.value is not ABSENT else None
         has_changed = growing.feed(letter)
         assert growing.value is ABSENT or is_prefix(growing.value, value)
-        assert has_changed or growing.value is ABSENT or json.dumps(growing.value) == before
+        after = json.dumps(growing.value) if growing.value is not ABSENT else None
+        assert has_changed is (before != after)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["{", "}", "[", "]", ",", ":", " ", '"a"', '"\\', "u", "1", "-", ".5", "e9", "true", "nul", "\n", '"']
+        )
+    )
+)
+def test_of_any_text_it_makes_what_the_standard_library_makes_or_it_is_not_done(pieces):
+    growing = grown(pieces)
+    try:
+        value, _ = json.JSONDecoder(strict=False).raw_decode("".join(pieces).lstrip())
+    except ValueError:
+        assert not growing.is_done
+    else:
+        assert growing.is_broken or growing.value == value
 
 
 def test_it_grows_in_place_and_numbers_appear_when_they_are_whole():
