@@ -49,9 +49,12 @@ _NO_TOOLS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # OpenAI, Groq, DeepSeek, vLLM and others name the member they refuse; Anthropic's older models name theirs.
-_NO_FORMAT = re.compile(r"response_?format|json_?schema|output_config|output_format|structured.?output", re.IGNORECASE)
-# OpenAI: "Invalid schema for response_format 'answer': ..."; Anthropic: "output_config.format.schema: ...".
-_BAD_SCHEMA = re.compile(r"invalid.{0,12}schema|format\.schema|schema (is )?too", re.IGNORECASE)
+_NO_FORMAT = re.compile(
+    r"response_?format|json[_ ]?schema|output_config|output_format|structured.?output", re.IGNORECASE
+)
+# OpenAI: "Invalid schema for response_format 'answer': ..."; Anthropic: "output_config.format.schema: ..."; vLLM: "The
+# provided JSON schema contains features not supported by xgrammar."; llama.cpp: "JSON schema conversion failed: ...".
+_BAD_SCHEMA = re.compile(r"invalid.{0,12}schema|format\.schema|schema (is too|contains|conversion)", re.IGNORECASE)
 # DeepSeek: "Thinking mode does not support this tool_choice"; Moonshot: "tool_choice 'required' is incompatible ...".
 _NO_CHOICE = re.compile(r"tool_?choice", re.IGNORECASE)
 
