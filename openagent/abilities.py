@@ -42,38 +42,39 @@ def _key(options: AgentOptions, what: str) -> tuple[Any, ...]:
 # Ollama: "... does not support tools"; vLLM: '"auto" tool choice requires --enable-auto-tool-choice ...'; llama.cpp:
 # "tools param requires --jinja flag"; OpenRouter: "No endpoints found that support tool use"; Groq: "`tool calling` is
 # not supported with this model".
-_NO_TOOLS = re.compile(
+_NO_TOOLS = (
     r"tools?\b.{0,60}(not supported|unsupported|requires? --)"
     r"|(not|n't|no \w+( found)?( that)?) support.{0,30}\btools?\b"
-    r"|(not|n't) support.{0,20}\bfunction.?call",
-    re.IGNORECASE | re.DOTALL,
+    r"|(not|n't) support.{0,20}\bfunction.?call"
 )
 # OpenAI, Groq, DeepSeek, vLLM and others name the member they refuse; Anthropic's older models name theirs.
-_NO_FORMAT = re.compile(
-    r"response_?format|json[_ ]?schema|output_config|output_format|structured.?output", re.IGNORECASE
-)
+_NO_FORMAT = r"response_?format|json[_ ]?schema|output_config|output_format|structured.?output"
 # OpenAI: "Invalid schema for response_format 'answer': ..."; Anthropic: "output_config.format.schema: ..."; vLLM: "The
 # provided JSON schema contains features not supported by xgrammar."; llama.cpp: "JSON schema conversion failed: ...".
-_BAD_SCHEMA = re.compile(r"invalid.{0,12}schema|format\.schema|schema (is too|contains|conversion)", re.IGNORECASE)
+_BAD_SCHEMA = r"invalid.{0,12}schema|format\.schema|schema (is too|contains|conversion)"
 # DeepSeek: "Thinking mode does not support this tool_choice"; Moonshot: "tool_choice 'required' is incompatible ...".
-_NO_CHOICE = re.compile(r"tool_?choice", re.IGNORECASE)
+_NO_CHOICE = r"tool_?choice"
 
 
 def says_no_tools(error: APIError) -> bool:
     """Whether the server refused a request because of its tools."""
-    return error.status in (None, 400, 404, 422, 500, 501) and bool(_NO_TOOLS.search(str(error)))
+    return error.status in (None, 400, 404, 422, 500, 501) and _says(error, _NO_TOOLS)
 
 
 def says_no_format(error: APIError) -> bool:
     """Whether the server refused a request because of the form that the answer was to have."""
-    return error.status in (None, 400, 404, 405, 422, 500, 501) and bool(_NO_FORMAT.search(str(error)))
+    return error.status in (None, 400, 404, 405, 422, 500, 501) and _says(error, _NO_FORMAT)
 
 
 def says_bad_schema(error: APIError) -> bool:
     """Whether it refused just this schema, and may take another."""
-    return bool(_BAD_SCHEMA.search(str(error)))
+    return _says(error, _BAD_SCHEMA)
 
 
 def says_no_forced_call(error: APIError) -> bool:
     """Whether the server refused a request because of a call that it was to make."""
-    return says_no_tools(error) or (error.status in (400, 404, 422) and bool(_NO_CHOICE.search(str(error))))
+    return says_no_tools(error) or (error.status in (400, 404, 422) and _says(error, _NO_CHOICE))
+
+
+def _says(error: APIError, pattern: str) -> bool:
+    return re.search(pattern, str(error), re.IGNORECASE | re.DOTALL) is not None  # compiled when it is needed

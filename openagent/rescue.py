@@ -25,23 +25,20 @@ from .options import AgentOptions
 from .schema import check, without_nulls
 from .tools import Tool
 
-# One call each, over and over until the end of the text.
-_FORMS = [
-    re.compile(form, re.DOTALL)
-    for form in (
-        # Hermes, Qwen
-        r"\s*<tool_call>(?P<json>\s*\{.*?)</tool_call>\s*",
-        # Llama; Qwen3-Coder
-        r"\s*(?:<tool_call>\s*)?<function=(?P<name>[\w-]+)>(?P<arguments>.*?)</function>(?:\s*</tool_call>)?\s*",
-        # DeepSeek R1, V3; V3.1
-        r"\s*(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[\w-]+)"
-        r"(?:\n```json\n|<｜tool▁sep｜>)(?P<arguments>\{.*?\})(?:\n```)?<｜tool▁call▁end｜>\s*(?:<｜tool▁calls▁end｜>)?\s*",
-        # Mistral, since v11
-        r"\s*\[TOOL_CALLS\](?P<name>[\w-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?(?P<arguments>\{.*?\})\s*(?=\[TOOL_CALLS\]|\Z)",
-        # Mistral before; Llama; Phi, Granite
-        r"\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)(?P<json>.*?)(?:<\|/tool_call\|>|<\|eo[mt]_id\|>|</s>)?\s*\Z",
-    )
-]
+# One call each, over and over until the end of the text. Compiled when they are needed.
+_FORMS = (
+    # Hermes, Qwen
+    r"\s*<tool_call>(?P<json>\s*\{.*?)</tool_call>\s*",
+    # Llama; Qwen3-Coder
+    r"\s*(?:<tool_call>\s*)?<function=(?P<name>[\w-]+)>(?P<arguments>.*?)</function>(?:\s*</tool_call>)?\s*",
+    # DeepSeek R1, V3; V3.1
+    r"\s*(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[\w-]+)"
+    r"(?:\n```json\n|<｜tool▁sep｜>)(?P<arguments>\{.*?\})(?:\n```)?<｜tool▁call▁end｜>\s*(?:<｜tool▁calls▁end｜>)?\s*",
+    # Mistral, since v11
+    r"\s*\[TOOL_CALLS\](?P<name>[\w-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?(?P<arguments>\{.*?\})\s*(?=\[TOOL_CALLS\]|\Z)",
+    # Mistral before; Llama; Phi, Granite
+    r"\s*(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)(?P<json>.*?)(?:<\|/tool_call\|>|<\|eo[mt]_id\|>|</s>)?\Z",
+)
 _PARAMETER = re.compile(r"\s*<parameter=([\w-]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
 # How calls begin, blanks left out.
 _TAGS = ("<tool_call>", "<function=", "<｜tool▁call", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call|>")
@@ -121,9 +118,10 @@ def may_be_call(text: str) -> bool:
 
 def found_calls(text: str, tools: Sequence[Tool]) -> list[ToolUseBlock]:
     """The calls that a text consists of; none if it is anything else."""
+    text = text.strip()
     offered = {tool.name: tool for tool in tools if tool.vendor is None}
     for form in _FORMS:
-        if matches := _matches(form, text):
+        if matches := _matches(re.compile(form, re.DOTALL), text):
             marked = [said for match in matches for said in _said(match.groupdict(), offered)]
             return _calls(marked, offered)
     bare = _values(text)

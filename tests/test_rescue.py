@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from test_linear_cost import ratio
 
 from openagent import Message, TextDelta, tool
+from openagent.rescue import found_calls
 from openagent.testing import answer
 
 
@@ -151,6 +153,25 @@ def test_wrong_arguments_in_tags_are_told_to_the_model(ask):
 def test_it_works_beside_the_automatic_mode(ask):
     said, client, _ = ask(HERMES, rescue_tool_calls=True, tool_mode="auto")
     assert (said, len(client.history[1].calls)) == ("It is 3.", 1)
+
+
+def blanks_after_a_tag(count):
+    assert found_calls("[TOOL_CALLS]" + " " * count + "x", [add]) == []
+
+
+def tags_that_are_not_closed(count):
+    assert found_calls("<tool_call>{" * count, [add]) == []
+
+
+def braces(count):
+    assert found_calls('[TOOL_CALLS]add{"a": ' + "} " * count, [add]) == []
+
+
+@pytest.mark.parametrize(
+    ("work", "size"), [(blanks_after_a_tag, 20_000), (tags_that_are_not_closed, 5000), (braces, 9000)]
+)
+def test_looking_for_calls_costs_no_more_than_its_share(work, size):
+    assert ratio(work, size) < 32
 
 
 def test_an_answer_in_json_is_live(serve, connect):
