@@ -28,7 +28,6 @@ class Dialect:
     ``is_optional``: other schemas are taken, too, but the model is not held to them.
     """
 
-    name: str
     constraints: frozenset[str]
     formats: frozenset[str]
     all_required: bool
@@ -39,15 +38,14 @@ class Dialect:
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 OPENAI = Dialect(
-    "OpenAI",
     frozenset({"pattern", "multipleOf", "minItems", "maxItems", *_BOUNDS}),
     frozenset(_FORMATS),
     all_required=True,
     recursive=True,
     is_optional=True,
 )
-ANTHROPIC = Dialect("Anthropic", frozenset(), frozenset({*_FORMATS, "uri"}), all_required=False, recursive=False)
-SKELETON = Dialect("any", frozenset(), frozenset(), all_required=False, recursive=True)
+ANTHROPIC = Dialect(frozenset(), frozenset({*_FORMATS, "uri"}), all_required=False, recursive=False)
+SKELETON = Dialect(frozenset(), frozenset(), all_required=False, recursive=True)
 
 _STRICT_HOSTS = ("api.openai.com", ".azure.com", "openrouter.ai")
 _NOTES = ("title", "description")

@@ -164,8 +164,16 @@ def test_a_cut_answer_is_an_error_that_says_so(serve, connect, protocol):
         client.extract("q", Point)
 
 
-def test_a_refusal_is_an_error_that_says_so(serve, connect):
-    client = connect(serve(answer("I will not.", finish="content_filter")))
+@pytest.mark.parametrize(
+    ("protocol", "how"),
+    [
+        *((protocol, {"text": "I will not.", "finish": "content_filter"}) for protocol in PROTOCOLS),
+        ("openai-chat", {"refusal": "I will not."}),
+        ("openai-responses", {"refusal": "I will not."}),
+    ],
+)
+def test_a_refusal_is_an_error_that_says_so(serve, connect, protocol, how):
+    client = connect(serve(answer(**how)), protocol=protocol)
     with pytest.raises(AgentError, match=r"the model refused to answer: I will not\."):
         client.extract("q", Point)
 
