@@ -40,15 +40,19 @@ class Form:
         """The value that a text gives; ``ValueError`` with a text for the model if it gives none of this shape."""
         complaint = "there is no JSON in it"
         for said in found(text):
-            said = without_nulls(self.schema, said)
-            wrong = check(self.schema, said)
-            if wrong and self._is_wrapped and check(self._inner, said) is None:
-                said, wrong = {"value": said}, None
+            meant = without_nulls(self.schema, said)
+            wrong = check(self.schema, meant)
             if wrong is None:
-                plain = self.plain(said)
-                return plain if self._kind is None else convert(plain, self._kind)
+                return self._value(self.plain(meant))
+            others = [_without_members_of_null(said), *([{"value": said}] if self._is_wrapped else [])]
+            right = [other for other in others if check(self.schema, other) is None]
+            if right:
+                return self._value(self.plain(right[0]))
             complaint = wrong
         raise ValueError(complaint)
+
+    def _value(self, plain: Any) -> Any:
+        return plain if self._kind is None else convert(plain, self._kind)
 
     def plain(self, said: Any) -> Any:
         """The part of a JSON value, maybe not yet whole, that is the answer."""
@@ -64,6 +68,15 @@ class Form:
         except ValueError:
             return True
         return check(skeleton, without_nulls(self.schema, said)) is not None
+
+
+def _without_members_of_null(said: Any) -> Any:
+    """What was not given in one of several types: their schemas do not tell which of them is meant."""
+    if isinstance(said, list):
+        return [_without_members_of_null(item) for item in said]
+    if not isinstance(said, dict):
+        return said
+    return {name: _without_members_of_null(item) for name, item in said.items() if item is not None}
 
 
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from openagent import (
     ConfigError,
     InvalidResponseError,
     Message,
+    TextBlock,
     codec,
     map_prompts,
     tool,
@@ -414,8 +415,12 @@ def test_the_partial_values_are_one_growing_object(serve, connect):
 def test_it_is_live(serve, connect):
     held = answer(chunk_text=[BEGUN], hold=30, done=False, finish="unspecified")
     client = connect(serve(held))
-    assert next(client.extract_stream("q", Book)) == {"title": "Em"}
+    run = client.extract_stream("q", Book)
+    assert next(run) == {"title": "Em"}
     client.interrupt()
+    with pytest.raises(AgentError, match="interrupted before it had its shape") as caught:
+        next(run)
+    assert caught.value.blocks == [TextBlock(BEGUN)]
 
 
 def test_a_forced_call_comes_in_one_piece(serve, connect):

@@ -20,6 +20,7 @@ FOUND = [
     f"```\n{ONE}\n```\nThat is all.",
     f"Here is the answer:\n\n```json\n{ONE}\n```\n\nI hope that it helps {{really}}.",
     f"The answer is {ONE}.",
+    f"```\nx + y\n```\n{ONE}",
     f"As in [1], {{braces}} are not JSON:\n{ONE}",
     f'The schema was {{"type": "object"}}, so:\n{ONE}',
     f'```json\n{{"x": "one"}}\n```\nNo, that is wrong:\n```json\n{ONE}\n```',
@@ -71,6 +72,11 @@ def test_half_a_character_is_replaced():
 def test_null_for_what_is_optional_means_that_it_was_not_given():
     shape = POINT | {"required": ["x"]}
     assert Form(shape).read('{"x": 1, "y": null}') == {"x": 1}
+
+
+def test_so_it_does_where_one_of_several_types_is_meant():
+    other = POINT | {"properties": POINT["properties"] | {"z": {"type": "integer"}}}
+    assert Form({"anyOf": [POINT, other]}).read('{"value": {"x": 1, "y": 2, "z": null}}') == {"x": 1, "y": 2}
 
 
 def test_looking_for_json_ends_soon_in_a_text_of_braces():
