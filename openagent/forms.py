@@ -28,13 +28,13 @@ class Form:
     def __init__(self, shape: Any) -> None:
         self._kind = None if isinstance(shape, Mapping) else shape
         try:
-            self._inner = dict(shape) if isinstance(shape, Mapping) else type_schema(shape)
-            check_schema(self._inner, "extract")
+            inner = dict(shape) if isinstance(shape, Mapping) else type_schema(shape)
+            check_schema(inner, "extract")
         except ConfigError as exc:
             raise ConfigError(f"{shape!r:.100} is no shape for an answer: {exc}") from exc
         # Vendors want an object at the root.
-        self._is_wrapped = self._inner.get("type") != "object"
-        self.schema = _wrapped(self._inner) if self._is_wrapped else self._inner
+        self._is_wrapped = inner.get("type") != "object"
+        self.schema = _wrapped(inner) if self._is_wrapped else inner
 
     def read(self, text: str) -> Any:
         """The value that a text gives; ``ValueError`` with a text for the model if it gives none of this shape."""
