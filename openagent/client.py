@@ -14,6 +14,7 @@ from typing import Any
 
 from . import history as histories
 from . import keeping, local
+from .abilities import Abilities
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
@@ -24,7 +25,7 @@ from .cursor import Cursor
 from .emulation import tooled
 from .errors import AgentError, ConfigError, PromptBlockedError
 from .events import Event
-from .extraction import extract
+from .extraction import extract, extract_stream
 from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
 from .loop import Exchange
@@ -59,6 +60,7 @@ class Client:
         self._options = _checked(options)
         self._history: list[Message] = []
         self._interrupt = Interrupt()
+        self._abilities = Abilities()
         self._connections = Connections()
         self._cursor = Cursor(self._interrupt)
         self._approved: set[str] = set()  # the tools that the user has approved for good
@@ -77,6 +79,7 @@ class Client:
         if options.tools != self._options.tools:
             self.tools = options.registry
         self._options = options
+        self._abilities.forget()
 
     @property
     def history(self) -> list[Message]:
@@ -199,7 +202,17 @@ class Client:
         Returns a value of the type (JSON for a JSON Schema). The model is shown its mistake, ``retries`` times.
         ``AgentError`` if the answer is cut, refused or interrupted, ``InvalidResponseError`` if it never fits.
         """
-        return extract(self, prompt, shape, attachments, retries=retries, settings=settings)
+        return extract(self, prompt, shape, attachments, self._abilities, retries=retries, settings=settings)
+
+    def extract_stream(
+        self, prompt: str, shape: Any, *attachments: Attachment, retries: int = 2, **settings: Any
+    ) -> Iterator[Any]:
+        """The same, live: yields the answer's JSON as it grows, at last the value that ``extract`` returns.
+
+        The JSON is plain dicts and lists, the same object each time: copy what you want to keep. It begins
+        anew after a mistake. Of a server without structured output it may come in one piece.
+        """
+        return extract_stream(self, prompt, shape, attachments, self._abilities, retries=retries, settings=settings)
 
     def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
         """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
@@ -323,8 +336,8 @@ class Client:
         if not sendable:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history
-        line = Line(options, self._connections, self._interrupt)
-        adapter = tooled(_adapter_class(options), options)(options, sendable, list(options.tools), line)
+        make = tooled(_adapter_class(options), options, self._abilities)
+        adapter = make(options, sendable, list(options.tools), Line(options, self._connections, self._interrupt))
         exchange = Exchange(adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved)
         self._cursor.start(exchange)
 

@@ -19,6 +19,7 @@ from . import codec
 from .adapters import result_blocks, result_text, written
 from .errors import InvalidResponseError
 from .messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock
+from .partial_json import PartialText
 from .tools import Tool
 
 INTRODUCTION = "You can use these tools:"
@@ -118,7 +119,7 @@ def read_decision(text: str, tools: Sequence[Tool]) -> ToolUseBlock | str:
             return ToolUseBlock(f"call_{uuid.uuid4().hex}", str(name), arguments)
         if said.keys() == {"answer"}:
             answer = said["answer"]
-            return answer if isinstance(answer, str) else codec.dump(answer)
+            return codec.mend(answer) if isinstance(answer, str) else codec.dump(answer)
     raise InvalidResponseError(
         f"the server did not hold the answer to the JSON Schema that emulated tools need; it said {text[:200]!r}. "
         "Use a server with structured output (with llama.cpp, only protocol='openai-chat' has it), "
@@ -134,41 +135,27 @@ class AnswerText:
     _START = re.compile(r'\s*\{\s*"answer"\s*:\s*"')
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._text: PartialText | None = None
         self._waiting = ""
-        self._state = "before"
 
     @property
     def whole(self) -> str:
         """All of it so far."""
-        return "".join(self._pieces)
+        return self._text.text() or "" if self._text is not None else ""
 
     def fed(self, piece: str) -> str:
         """What a further piece of the JSON adds to the text."""
-        if self._state == "after":
-            return ""
-        self._waiting += piece
-        if self._state == "before":
+        if self._text is None:
+            if len(self._waiting) >= 100:  # it is something else
+                return ""
+            self._waiting += piece
             found = self._START.match(self._waiting)
             if not found:
-                self._state = "before" if len(self._waiting) < 100 else "after"
                 return ""
-            self._state, self._waiting = "within", self._waiting[found.end() :]
-        found = _PARTS.match(self._waiting)
-        end = found.end() if found else 0
-        ready, self._waiting = self._waiting[:end], self._waiting[end:]
-        if self._waiting.startswith('"'):
-            self._state, self._waiting = "after", ""
-        text: str = json.loads(f'"{ready}"', strict=False)
-        self._pieces.append(text)
-        return text
-
-
-# Runs of plain characters, pairs of surrogates, other escapes: what can be read though more may come.
-_PARTS = re.compile(
-    r"""(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"""
-    r"""|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*"""
-)
+            self._text, piece = PartialText(), self._waiting[found.end() :]
+        if self._text.is_closed or self._text.is_broken:
+            return ""
+        return self._text.feed(piece)[0]
 
 
 def plain(messages: Sequence[Message], *, ask_again: bool = False) -> list[Message]:

@@ -10,12 +10,12 @@ any adapter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .abilities import TOOLS, Abilities, says_no_tools
 from .adapters import ProviderAdapter, Transport
 from .decisions import SIGNAL, AnswerText, decision_schema, described, plain, read_decision
 from .errors import APIError
@@ -151,7 +151,7 @@ class Emulated(ProviderAdapter):
 
 
 class WithFallback(ProviderAdapter):
-    """Native tools, until the server says that it has none; then emulated ones, for the rest of the exchange."""
+    """Native tools, until the server says that it has none; then emulated ones, for good."""
 
     def __init__(
         self,
@@ -161,10 +161,13 @@ class WithFallback(ProviderAdapter):
         transport: Transport,
         *,
         inner: MakeAdapter,
+        native: MakeAdapter,
+        abilities: Abilities,
     ) -> None:
         super().__init__(options, messages, tools, transport)
-        self._now = inner(options, messages, tools, transport)
+        self._now = native(options, messages, tools, transport)
         self._inner = inner
+        self._abilities = abilities
 
     @property
     def heard(self) -> list[ContentBlock]:
@@ -180,6 +183,7 @@ class WithFallback(ProviderAdapter):
         except APIError as exc:
             if isinstance(self._now, Emulated) or not says_no_tools(exc):
                 raise
+            self._abilities.note(self.options, TOOLS)
             self._now = Emulated(self.options, self._now.messages, self.tools, self.transport, inner=self._inner)
             yield from self._now.execute_round(final_response_instruction, include_tools)
 
@@ -192,27 +196,18 @@ class WithFallback(ProviderAdapter):
         self._now.record_tool_result(call_id, content, is_error)
 
 
-def tooled(inner: MakeAdapter, options: AgentOptions) -> MakeAdapter:
-    """What makes adapters with the tools that the options ask for."""
-    if not options.tools or options.tool_mode == "native":
-        return partial(Rescued, inner=inner) if options.tools and options.rescue_tool_calls else inner
-    return partial(Emulated if options.tool_mode == "emulated" else WithFallback, inner=inner)
-
-
-# Ollama: "... does not support tools"; vLLM: '"auto" tool choice requires --enable-auto-tool-choice ...'; llama.cpp:
-# "tools param requires --jinja flag"; OpenRouter: "No endpoints found that support tool use"; Groq: "`tool calling` is
-# not supported with this model".
-_NO_TOOLS = re.compile(
-    r"tools?\b.{0,60}(not supported|unsupported|requires? --)"
-    r"|(not|n't|no \w+( found)?( that)?) support.{0,30}\btools?\b"
-    r"|(not|n't) support.{0,20}\bfunction.?call",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def says_no_tools(error: APIError) -> bool:
-    """Whether the server refused a request because of its tools."""
-    return error.status in (None, 400, 404, 422, 500, 501) and bool(_NO_TOOLS.search(str(error)))
+def tooled(inner: MakeAdapter, options: AgentOptions, abilities: Abilities) -> MakeAdapter:
+    """What makes adapters with the tools that the options ask for, as far as the server has them."""
+    if not options.tools:
+        return inner
+    if options.tool_mode == "emulated" or (options.tool_mode == "auto" and abilities.lacks(options, TOOLS)):
+        return partial(Emulated, inner=inner)
+    native = partial(Rescued, inner=inner) if options.rescue_tool_calls else inner
+    return (
+        native
+        if options.tool_mode == "native"
+        else partial(WithFallback, inner=inner, native=native, abilities=abilities)
+    )
 
 
 def _spoken(turn: TurnFinished, text: str) -> TurnFinished:

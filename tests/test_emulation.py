@@ -19,8 +19,8 @@ from openagent import (
     Usage,
     tool,
 )
+from openagent.abilities import says_no_tools
 from openagent.decisions import AnswerText, decision_schema, described, plain
-from openagent.emulation import says_no_tools
 from openagent.errors import APIError
 from openagent.testing import answer, call, failure
 
@@ -133,6 +133,18 @@ def test_the_text_of_an_answer_is_read_whatever_pieces_it_comes_in(size):
     assert ("".join(pieces), heard.whole) == (text, text)
 
 
+@pytest.mark.parametrize("said", ['{"answer": "a \\x b"}', '{"answer": "a \\u12 b"}'])
+def test_an_answer_with_a_wrong_escape_is_reported_as_what_it_is(emulated, said):
+    client, _ = emulated(answer(chunk_text=list(said)))
+    with pytest.raises(InvalidResponseError, match="did not hold the answer to the JSON Schema"):
+        client.ask("q")
+
+
+def test_half_a_character_does_not_hold_up_the_text(emulated):
+    client, _ = emulated(answer(chunk_text=list('{"answer": "a \\ud83d b"}')))
+    assert client.ask("q") == client.history[-1].text == "a \ufffd b"
+
+
 def test_in_manual_mode_the_call_is_handed_out(emulated):
     client, _ = emulated(picks("add", a=1, b=2), '{"answer": "now"}', "It is 3.", auto_execute_tools=False)
     client.send("q")
@@ -235,6 +247,15 @@ def test_a_server_that_refuses_tools_gets_emulated_ones(emulated, said):
     assert client.ask("q") == "It is 3."
     assert without_ids(client.history) == ADDED
     assert [("tools" in request.body) for request in server.requests] == [True, False, False, False]
+
+
+def test_a_refusal_of_tools_is_remembered_until_the_options_change(emulated):
+    refused = failure(400, REFUSALS[0])
+    client, server = emulated(refused, *['{"answer": "Hi."}'] * 2, refused, '{"answer": "Hi."}', tool_mode="auto")
+    assert [client.ask(prompt) for prompt in "qr"] == ["Hi.", "Hi."]
+    client.options = client.options.replace(temperature=0)
+    assert client.ask("s") == "Hi."
+    assert ["tools" in request.body for request in server.requests] == [True, False, False, True, False]
 
 
 def test_a_server_that_has_tools_is_left_alone(emulated):

@@ -89,6 +89,26 @@ SCRIPTS = {
         "You: What is the capital of France?\nModel: Paris. [stop, 2 tokens]\n"
         "You: And of Norway?\nModel: Oslo. [stop, 1 tokens]\n",
     ),
+    "extract": (
+        [
+            answer(chunk_text=['{"items": [{"name": "lemon", "count": 2}', ', {"name": "egg"}], "urg', 'ent": true}']),
+            '{"value": "polite"}',
+        ],
+        "[1 items so far]\n[2 items so far]\n[2 items so far]\n"
+        "Shopping(items=[Item(name='lemon', count=2), Item(name='egg', count=1)], urgent=True)\n"
+        "polite\n",
+    ),
+    "emulated_tools": (
+        [
+            '{"tool": "in_stock", "arguments": {"item": "lemon"}}',
+            '{"answer": "now"}',
+            "Twelve.",
+            '<tool_call>{"name": "in_stock", "arguments": {"item": "egg"}}</tool_call>',
+            "None.",
+        ],
+        "You: How many lemons do you have?\n[in_stock {'item': 'lemon'}]\nTwelve.\n"
+        "You: And eggs?\n[in_stock {'item': 'egg'}]\nNone.\n",
+    ),
     "many_prompts": (
         [judged] * 3,
         "17 bad\n18 good\n19 [API error 400: that is no review]\n[2 answered, 1 failed, 24 tokens]\n",

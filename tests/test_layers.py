@@ -17,12 +17,12 @@ ROOT = Path(openagent.__file__).parent
 # others has a plan of its own below, its door (the package itself) on top.
 HOUSE = [
     "errors codec interrupt chunked testing",
-    "images readable limits retry presets connection schema waiting",
-    "messages faults translation sse",
+    "images readable limits retry presets connection schema waiting partial_json answer_schema",
+    "messages faults translation sse forms",
     "events hooks history tools approval conversation",
-    "assembly markup keeping options running extraction",
-    "decoding keys local showing adapters.openai_chat_plain",
-    "adapters profiles",
+    "assembly markup keeping options running",
+    "decoding keys local showing abilities adapters.openai_chat_plain",
+    "adapters profiles extraction",
     "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport"
     " calls rescue decisions",
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..answer_schema import is_strict
 from ..errors import ConfigError
 from ..messages import ImageBlock, Message, TextBlock, ToolUseBlock
 from ..options import AgentOptions
@@ -49,7 +50,7 @@ class OpenAIChat(WireAdapter):
         if options.stop:
             body["stop"] = list(options.stop)
         if options.response_format is not None:
-            body["response_format"] = _response_format(options.response_format)
+            body["response_format"] = _response_format(options)
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
@@ -129,10 +130,12 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
     return parts
 
 
-def _response_format(form: Mapping[str, Any] | str) -> dict[str, Any]:
-    if isinstance(form, str):
+def _response_format(options: AgentOptions) -> dict[str, Any]:
+    form = options.response_format
+    if not isinstance(form, Mapping):
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form)}}
+    held = {"strict": True} if is_strict(form, options.base_url) else {}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form), **held}}
 
 
 def _limit_name(base_url: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import codec
+from ..answer_schema import is_strict
 from ..errors import ConfigError
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolUseBlock
 from ..options import AgentOptions
@@ -58,7 +59,7 @@ class OpenAIResponses(WireAdapter):
             if options.include_reasoning:
                 body["reasoning"]["summary"] = "auto"
         if options.response_format is not None:
-            body["text"] = {"format": _format(options.response_format)}
+            body["text"] = {"format": _format(options)}
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
@@ -138,7 +139,9 @@ def _tool(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _format(form: Mapping[str, Any] | str) -> dict[str, Any]:
-    if isinstance(form, str):
+def _format(options: AgentOptions) -> dict[str, Any]:
+    form = options.response_format
+    if not isinstance(form, Mapping):
         return {"type": "json_object"}
-    return {"type": "json_schema", "name": "answer", "schema": dict(form)}
+    held = {"strict": True} if is_strict(form, options.base_url) else {}
+    return {"type": "json_schema", "name": "answer", "schema": dict(form), **held}

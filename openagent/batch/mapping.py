@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AgentError, ConfigError
-from ..extraction import Form
+from ..forms import Form
 from ..options import AgentOptions
 from .crew import Crew, Plan, answer_elsewhere
 from .pace import Pace

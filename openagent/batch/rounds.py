@@ -31,7 +31,7 @@ TOO_MANY = (429, 529)
 class Paced:
     """The protocol of a batch's client: the real one, with a way out that keeps the pace.
 
-    ``requests`` and ``usage`` count what was sent and spent since ``begin``.
+    ``protocol`` is the real one; ``requests`` and ``usage`` count what was sent and spent since ``begin``.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Paced:
         interrupt: Interrupt,
         is_stopped: Callable[[], bool],
     ) -> None:
-        self._protocol, self._retry = options.protocol, options.retry
+        self.protocol, self._retry = options.protocol, options.retry
         self._adapter: Any = ADAPTERS[options.protocol] if isinstance(options.protocol, str) else options.protocol
         self._pace, self._cache = pace, cache
         self._interrupt, self._is_stopped = interrupt, is_stopped
@@ -70,7 +70,7 @@ class Paced:
                 self.usage = self.usage + usage if self.usage else usage
             yield from events
 
-        made: ProviderAdapter = self._adapter(options.replace(protocol=self._protocol), messages, tools, paced)
+        made: ProviderAdapter = self._adapter(options.replace(protocol=self.protocol), messages, tools, paced)
         return made
 
     def _looked_up(

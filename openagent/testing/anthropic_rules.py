@@ -11,7 +11,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .strict import check_positive, check_schema, check_text, check_tool_names, checked_objects, demand
+from .strict import (
+    check_answer_schema,
+    check_positive,
+    check_schema,
+    check_text,
+    check_tool_names,
+    checked_objects,
+    demand,
+)
 from .wire import Memory
 
 _FOREIGN = (
@@ -48,6 +56,8 @@ def check(body: Mapping[str, Any], headers: Mapping[str, str], memory: Memory) -
     check_positive(body, "max_tokens")
     _check_system(body)
     _check_tools(body)
+    form = (body.get("output_config") or {}).get("format") or {}
+    check_answer_schema(form.get("schema"), "output_config.format.schema", all_required=False)
     messages = checked_objects(body.get("messages"), "messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages.{index}", memory)

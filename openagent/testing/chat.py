@@ -11,6 +11,7 @@ from typing import Any
 
 from .script import Answer, Call
 from .strict import (
+    check_answer_schema,
     check_arguments,
     check_bearer,
     check_image_url,
@@ -103,6 +104,9 @@ def check(body: Mapping[str, Any], headers: Mapping[str, str], memory: Memory) -
     lonely = "stream_options" in body and not body.get("stream")
     demand(not lonely, "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
     _check_tools(body)
+    form = (body.get("response_format") or {}).get("json_schema") or {}
+    if form.get("strict"):
+        check_answer_schema(form.get("schema"), "response_format", all_required=True)
     messages = checked_objects(body.get("messages"), "messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .strict import (
+    check_answer_schema,
     check_arguments,
     check_bearer,
     check_image_url,
@@ -48,6 +49,9 @@ def check(body: Mapping[str, Any], headers: Mapping[str, str], memory: Memory) -
         demand(name not in body, f"Unsupported parameter: '{name}'. In the Responses API it has become {moved}.")
     check_positive(body, "max_output_tokens")
     _check_tools(body)
+    form = (body.get("text") or {}).get("format") or {}
+    if form.get("strict"):
+        check_answer_schema(form.get("schema"), "text.format", all_required=True)
     source = body.get("input")
     if isinstance(source, str):
         check_text(source, "input")

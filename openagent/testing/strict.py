@@ -124,3 +124,20 @@ def check_positive(body: Mapping[str, Any], name: str) -> None:
     """The member, if there is one, is a positive integer."""
     value = body.get(name, 1)
     demand(type(value) is int and value > 0, f"Invalid '{name}': expected an integer of at least 1.")
+
+
+def check_answer_schema(schema: Any, where: str, *, all_required: bool) -> None:
+    """Every object in the schema is closed and, if so asked, has all its properties required."""
+    if isinstance(schema, list):
+        for part in schema:
+            check_answer_schema(part, where, all_required=all_required)
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "object":
+        closed = schema.get("additionalProperties") is False
+        demand(closed, f"{where}: For 'object' type, 'additionalProperties' must be explicitly set to false")
+        whole = not all_required or set(schema.get("required", ())) == set(schema.get("properties", ()))
+        demand(whole, f"Invalid schema for '{where}': 'required' must include every key in properties.")
+    for name, part in schema.items():
+        inner = list(part.values()) if name in ("properties", "$defs") and isinstance(part, dict) else part
+        check_answer_schema(inner, where, all_required=all_required)
