@@ -50,7 +50,12 @@ PLANS = {
         "filling",
         "__init__",
     ],
-    "cli": ["arguments conversations demo_tools keyboard models output wire", "markdown", "chat batch", "__init__"],
+    "cli": [
+        "arguments conversations demo_tools keyboard models output shapes wire",
+        "markdown",
+        "chat batch",
+        "__init__",
+    ],
     "local": ["process model", "server", "__init__"],
     "testing": [
         "script",
