@@ -46,6 +46,7 @@ PLANS = {
         "cache pace prompts results table",
         "ledger progress rounds",
         "crew",
+        "desk",
         "mapping",
         "filling",
         "__init__",
