@@ -57,10 +57,19 @@ def test_the_users_own_threads_serve_and_stay_open(serve):
         assert executor.submit(len, "still open").result() == 10
 
 
-def test_processes_do_the_work_with_tools_and_bring_back_errors(serve):
+def spawned():
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def loky():
+    return pytest.importorskip("loky").ProcessPoolExecutor(2)
+
+
+@pytest.mark.parametrize("pool", [spawned, loky])
+def test_processes_do_the_work_with_tools_and_bring_back_errors(serve, pool):
     server = serve(told_process, repeat=True)
     options = options_of(server, tools=[process_id], auto_execute_tools=True)
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+    with pool() as executor:
         run = map_prompts(options, ["p"] * 12 + [""], executor=executor, workers=2, progress=False)
         *results, empty = run
         numbers = {int(result.answer) for result in results}
