@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from ..extraction import Form
+from ..messages import Usage
 from ..options import AgentOptions
 from .crew import Plan
 from .desk import Desk, desk_for
 from .pace import Pace
 from .progress import Progress
-from .prompts import check_template, is_frame, rows, size_of, with_columns
+from .prompts import check_free, check_template, is_frame, rows, size_of, with_columns
 from .results import Budget, Result, Tally
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 WINDOW_PER_WORKER = 8
+FRAME_COLUMNS = ("answer", "finish_reason", "input_tokens", "output_tokens", "seconds", "error")
 
 
 def map_prompts(
@@ -116,20 +118,10 @@ class Run:
         """The data frame with what is still to come of the answers added in columns; its index is kept."""
         if self._frame is None or self._total is None:
             raise ConfigError("frame() gives back a data frame, and the prompts were none")
+        check_free(self._frame, FRAME_COLUMNS)
         found = {result.index: result for result in self}
-        results = [found.get(index) for index in range(self._total)]
-        usages = [result.usage if result else None for result in results]
-        return with_columns(
-            self._frame,
-            {
-                "answer": [result.answer if result else None for result in results],
-                "finish_reason": [_text(result.finish_reason) if result else None for result in results],
-                "input_tokens": [usage.input_tokens if usage else None for usage in usages],
-                "output_tokens": [usage.output_tokens if usage else None for usage in usages],
-                "seconds": [result.seconds if result else None for result in results],
-                "error": [_text(result.error) if result else None for result in results],
-            },
-        )
+        cells = [_cells(found.get(index)) for index in range(self._total)]
+        return with_columns(self._frame, {name: [row[name] for row in cells] for name in FRAME_COLUMNS})
 
     def close(self) -> None:
         """Stop what is going on."""
@@ -195,6 +187,15 @@ def _told(
         results.close()
         if progress is not None:
             progress.close()
+
+
+def _cells(result: Result | None) -> dict[str, Any]:
+    """What stands in the added columns of a row; nothing if it was not asked."""
+    if result is None:
+        return dict.fromkeys(FRAME_COLUMNS)
+    usage = result.usage or Usage()
+    values = (result.answer, _text(result.finish_reason), usage.input_tokens, usage.output_tokens)
+    return dict(zip(FRAME_COLUMNS, (*values, result.seconds, _text(result.error)), strict=True))
 
 
 def _text(value: object) -> str | None:
