@@ -3,6 +3,7 @@
 import pytest
 
 from openagent import ConfigError
+from openagent.cli import main
 from openagent.cli.shapes import shape
 
 POINT = '{"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}'
@@ -69,3 +70,34 @@ def test_a_file_that_holds_none_is_named(tmp_path, content, told):
         shape(str(path))
     assert str(path) in str(caught.value)
     assert told in str(caught.value)
+
+
+@pytest.fixture
+def ask(monkeypatch, capsys, tmp_path):
+    """Runs ``openagent ask`` in this process: (exit code, stdout, stderr)."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    def run(server, *arguments):
+        monkeypatch.setattr("sys.stdin", None)
+        code = main(["ask", "--base-url", server.url, "-m", "m", *arguments])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def test_ask_prints_the_object_once_it_fits(ask, serve):
+    server = serve('{"name": "Zoë", "age": "7"}', '{"name": "Zoë", "age": 7}')
+    assert ask(server, "Zoë is 7.", "--schema", "name, age int") == (0, '{"name":"Zoë","age":7}\n', "")
+    assert server.requests[0].body["response_format"]["json_schema"]["schema"] == shape("name, age int")
+
+
+def test_ask_is_exit_code_1_and_prints_nothing_if_no_answer_fits(ask, serve):
+    code, out, err = ask(serve(*["She is seven."] * 3), "q", "--schema", "age int")
+    assert (code, out) == (1, "")
+    assert err.startswith("openagent: error: the model gave no answer of this shape in 3 attempts")
+
+
+def test_ask_tells_a_wrong_shape_before_anything_is_sent(ask, serve):
+    code, out, err = ask(serve(), "q", "--schema", "age year")
+    assert (code, out) == (2, "")
+    assert "field 'age' has the type 'year'" in err

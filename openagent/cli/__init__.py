@@ -27,6 +27,7 @@ from .demo_tools import add_tools, tooling
 from .keyboard import reader
 from .models import offered
 from .output import code_of, usage_line, write_events, write_json, write_text
+from .shapes import HELP, shape
 from .wire import shown
 
 INTERRUPTED = 130
@@ -85,6 +86,7 @@ def _add_ask(ask: argparse.ArgumentParser) -> None:
     add_server(ask)
     form = ask.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object: text, calls, finish_reason, usage")
+    form.add_argument("--schema", metavar="SHAPE", help=HELP)
     form.add_argument("--events", action="store_true", help="everything that happens, as lines of JSON")
     form.add_argument("--no-stream", action="store_true", help="the whole answer at once")
     form.add_argument("-x", "--extract", action="store_true", help="only the first block of code, if there is one")
@@ -119,7 +121,9 @@ def _ask(chosen: argparse.Namespace) -> int:
 
 
 def _answer(chosen: argparse.Namespace, client: Client, words: str, attached: Sequence[Attachment]) -> None:
-    if chosen.json or chosen.events:
+    if chosen.schema is not None:
+        write_text([codec.dump(client.extract(words, shape(chosen.schema), *attached))])
+    elif chosen.json or chosen.events:
         client.send(words, *attached)
         write_json(client, client.events()) if chosen.json else write_events(client.events())
     elif chosen.no_stream or chosen.extract:
