@@ -28,7 +28,7 @@ TOKENS = (500, 100)  # read and written for a prompt
 class Costs:
     """Measured, on 2 shared cores of a cloud machine: seconds and bytes per prompt."""
 
-    client: float = 0.0014  # CPU of the process that asks, 100 events heard
+    client: float = 0.0014  # CPU of the process that asks: eight threads, short answers, with faults
     ledger: float = 0.0002  # a line, synced to the disk
     task: float = 0.0026  # what dask needs for a task that does nothing
     start: float = 5.6e-6  # reading a key of an output that is gone on with, and checking its row
