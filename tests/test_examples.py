@@ -36,6 +36,13 @@ def judged(request):
     return "bad" if "broke" in text else "good"
 
 
+def judged_in_fields(request):
+    """The same, and what it is about."""
+    mood = judged(request)
+    about = {"bad": "pump", "good": "noise"}
+    return json.dumps({"mood": mood, "about": about[mood]}) if isinstance(mood, str) else mood
+
+
 PLAY = "A helpful assistant talks to a user.\nUser: What is the capital of France?\nAssistant:"
 
 SCRIPTS = {
@@ -112,6 +119,14 @@ SCRIPTS = {
     "many_prompts": (
         [judged] * 3,
         "17 bad\n18 good\n19 [API error 400: that is no review]\n[2 answered, 1 failed, 24 tokens]\n",
+    ),
+    "classify_a_table": (
+        [judged_in_fields] * 3,
+        "                              text  mood  about\n"
+        "17  The pump broke after two days.   bad   pump\n"
+        "18      Quiet, and it cleans well.  good  noise\n"
+        "19           It came on a Tuesday.     ?      ?\n"
+        "[19: API error 400: that is no review]\n[2 answered, 1 failed, 24 tokens]\n",
     ),
     "vision": (["Red.", "The same."], "Red.\nThe same.\n"),
     "errors_and_retry": (

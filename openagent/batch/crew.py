@@ -135,9 +135,15 @@ def answer_elsewhere(packed: bytes, index: int, source: bytes) -> Result:
 
     The input stays out of it: it is known where it came from.
     """
-    with _making:
-        crew = _crew_of(packed)
-    return _portable(replace(crew.answer(index, pickle.loads(source)), input=None))
+    try:
+        with _making:
+            crew = _crew_of(packed)
+        prompt = pickle.loads(source)
+    except Exception as exc:
+        told = f"the worker process cannot load what the run needs: {exc}"
+        error = ConfigError(f"{told}; put tools, hooks and types into a module that it can import")
+        return Result(index, None, error=error)
+    return _portable(replace(crew.answer(index, prompt), input=None))
 
 
 @lru_cache(maxsize=4)

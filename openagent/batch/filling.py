@@ -43,20 +43,22 @@ def fill(
     form: str = "",
     key: str | None = None,
     template: str | None = None,
+    schema: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> None:
     """Ask for the rows of a file that the ledger lacks, and append each result; counts in ``tally``.
 
-    ``key`` is the column that tells rows apart, by default their number. ``how`` are settings of ``map_prompts``.
+    ``key`` is the column that tells rows apart, by default their number; ``schema`` a JSON Schema. ``how`` are
+    further settings of ``map_prompts``.
     ``ConfigError`` if a row cannot be asked, or the input is not that of the ledger; for a file before anything is
     sent.
     """
     names: dict[int, tuple[str, str]] = {}
-    open_rows = _missing(options, read_rows(source, form), ledger, key, template)
+    open_rows = _missing(options, read_rows(source, form), ledger, key, template, schema)
     count: int | None = None
     if can_be_read_twice(source):
         count = sum(1 for _ in open_rows)
-        open_rows = _missing(options, read_rows(source, form), ledger, key, template)
+        open_rows = _missing(options, read_rows(source, form), ledger, key, template, schema)
 
     def rows() -> Iterator[Any]:
         for index, (name, fingerprint, row) in enumerate(open_rows):
@@ -64,7 +66,7 @@ def fill(
             yield row
 
     prompts: Any = rows() if count is None else Counted(rows(), count)
-    with map_prompts(options, prompts, template=template, ordered=False, **how) as run:
+    with map_prompts(options, prompts, template=template, schema=schema, ordered=False, **how) as run:
         for result in run:
             ledger.append(record(*names.pop(result.index), result))
             tally.add(result)
@@ -72,7 +74,12 @@ def fill(
 
 
 def _missing(
-    options: AgentOptions, rows: Iterator[tuple[int, Any]], ledger: Ledger, key: str | None, template: str | None
+    options: AgentOptions,
+    rows: Iterator[tuple[int, Any]],
+    ledger: Ledger,
+    key: str | None,
+    template: str | None,
+    schema: Any,
 ) -> Iterator[tuple[str, str, Any]]:
     """Key, fingerprint and row of what the ledger lacks."""
     done = dict(ledger.known)
@@ -83,15 +90,15 @@ def _missing(
             raise ConfigError(f"row {number}: there was a row with the key {name!r} before")
         seen.add(name)
         try:
-            mark = fingerprint(options, conversation(row, template))
+            mark = fingerprint(options, conversation(row, template), schema)
         except ConfigError as exc:
             raise ConfigError(f"row {number}: {exc}") from exc
         if name not in done:
             yield name, mark, row
         elif done.pop(name) != mark:
             raise ConfigError(
-                f"row {number} (key {name!r}) has changed since it was answered, or the model or system prompt has: "
-                "choose another output file"
+                f"row {number} (key {name!r}) has changed since it was answered, or the model, system prompt "
+                "or schema has: choose another output file"
             )
     if done:
         raise ConfigError(f"the output has {len(done)} keys that the input lacks, such as {next(iter(done))!r}")
@@ -103,12 +110,13 @@ def _named(row: Any, key: str, number: int) -> str:
     return str(row[key])
 
 
-def fingerprint(options: AgentOptions, prompt: Any) -> str:
+def fingerprint(options: AgentOptions, prompt: Any, schema: Any = None) -> str:
     """A short text that is another one if something else is asked."""
     from hashlib import sha256
 
     said = prompt if isinstance(prompt, str) else [message.to_dict() for message in prompt]
-    return sha256(codec.dump([options.model, options.system_prompt, said]).encode()).hexdigest()[:16]
+    asked = [options.model, options.system_prompt, said, *([] if schema is None else [schema])]
+    return sha256(codec.dump(asked).encode()).hexdigest()[:16]
 
 
 def record(key: str, mark: str, result: Result) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """How fast a process asks: limits of requests and tokens, and a common brake.
 
 All threads that share a ``Pace`` wait their turn in it. When a server says "too many" all of them stop for as
-long as it asks, and go on more slowly; each answer after that brings the old speed nearer.
+long as it asks, and go on no faster than answers have come in of late, which is what the server has shown it can
+do; each answer after that lets them ask a little faster. ``tests/soak/pace.py`` has it play against limiters.
 
 Owns: the waiting times of many askers. Does not know: what is asked, sleeping.
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from ..errors import ConfigError
 
-FIRST_GAP = 0.005  # seconds between two requests after the first "too many"
+FIRST_GAP = 0.005  # seconds between two answers, as long as nobody knows
 LONGEST_GAP = 10.0
-SPEED_UP = 0.9  # what each good answer leaves of the gap
+MEMORY = 20  # about so many answers count for how fast they come
+SPEED_UP = 0.95  # what each good answer leaves of the gap between requests
 UNKNOWN_SIZE = 500  # tokens that a prompt is taken for, before the first answer told
 
 
@@ -55,6 +58,9 @@ class Pace:
         self._clock = clock
         self._lock = threading.Lock()
         self._brake = 0.0  # seconds between two requests that "too many" has brought about
+        self._braked_at = -inf
+        self._usual_gap = FIRST_GAP  # seconds between two answers
+        self._answered_at = clock()
         self._free_at = 0.0
         self._tokens_free_at = 0.0
         self._held_until = 0.0
@@ -83,20 +89,28 @@ class Pace:
     def answered(self, tokens: int | None) -> None:
         """A request was answered, with so many tokens in all; None if the server did not say."""
         with self._lock:
+            now = self._clock()
+            gap, self._answered_at = now - self._answered_at, now
+            self._usual_gap += (min(gap, MEMORY * self._usual_gap) - self._usual_gap) / MEMORY
             self._brake *= SPEED_UP
-            if self._brake < FIRST_GAP / 2:
+            if self._brake < self._usual_gap / 4:
                 self._brake = 0.0
             if tokens is not None:
                 self._tokens_free_at += (tokens - self._mean) * self._seconds_per_token
                 self._mean += (tokens - self._mean) / 10
 
-    def too_many(self, seconds: float) -> None:
-        """A server asks everybody to wait so long."""
+    def too_many(self, seconds: float | None, age: float) -> None:
+        """A server refused a request that was sent ``age`` seconds ago; it asks to wait so long, or does not say.
+
+        Of many that are refused at once one slows down: the others were sent before that could show.
+        """
         with self._lock:
             now = self._clock()
-            if now >= self._held_until:  # of many that are refused at once, the first counts
-                self._brake = min(max(self._brake * 2, FIRST_GAP), LONGEST_GAP)
-            self._held_until = max(self._held_until, now + seconds)
+            if now - age >= self._braked_at:
+                self._brake = min(max(self._brake, self._usual_gap), LONGEST_GAP)
+                self._braked_at = now
+            if seconds is not None:
+                self._held_until = max(self._held_until, now + seconds)
 
     def __getstate__(self) -> dict[str, Any]:
         return self._limits

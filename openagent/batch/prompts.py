@@ -8,6 +8,8 @@ Owns: from what the user has to what is sent. Does not know: sending.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from ..errors import ConfigError
@@ -86,14 +88,30 @@ def rows(frame: Any) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
-    """A copy of the frame with these columns added, its index kept."""
-    taken = [name for name in columns if name in list(frame.columns)]
+def check_free(frame: Any, names: Iterable[str]) -> None:
+    """``ConfigError`` if the frame has one of these columns."""
+    taken = [name for name in names if name in list(frame.columns)]
     if taken:
         raise ConfigError(f"the frame has a column {taken[0]!r} already: rename it")
+
+
+def with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> Any:
+    """A copy of the frame with these columns added, its index kept.
+
+    Objects stay as they are in pandas; polars has no place for them, so there they are structs of their fields.
+    """
     if hasattr(frame, "assign"):
         return frame.assign(**columns)
-    return frame.hstack(type(frame)(dict(columns)))
+    plain = {name: [_plain(value) for value in values] for name, values in columns.items()}
+    return frame.hstack(type(frame)(plain, strict=False, infer_schema_length=None))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def size_of(source: Any) -> int | None:

@@ -8,6 +8,7 @@ Owns: when a request goes out and when it goes out again. Does not know: a provi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -95,8 +96,9 @@ class Paced:
             if self._is_stopped():
                 self._interrupt.set()
                 return []
+            self.requests += 1
+            sent = time.monotonic()
             try:
-                self.requests += 1
                 events = list(transport(request, make_decoder))
             except AgentError as error:
                 failures += 1
@@ -104,9 +106,9 @@ class Paced:
                 if wait is None:
                     raise
                 if error.status in TOO_MANY:
-                    self._pace.too_many(wait)
-                else:
-                    self._wait(wait)
+                    self._pace.too_many(error.retry_after, time.monotonic() - sent)
+                    wait = 0.0 if error.retry_after is not None else wait  # else its turn comes after what all wait
+                self._wait(wait)
             else:
                 usage = _usage(events)
                 self._pace.answered(tokens_of(usage) if usage else None)

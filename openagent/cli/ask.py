@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from .. import codec
 from ..client import Client
 from ..errors import ConfigError
 from ..messages import Attachment
@@ -16,6 +17,7 @@ from . import conversations
 from .arguments import add_conversation, add_model, add_server, attachment, question
 from .chat import client_of, named_conversation
 from .output import code_of, tell, usage_line, write_events, write_json, write_text
+from .shapes import HELP, shape
 from .tools import add_tools
 from .wire import shown
 
@@ -50,6 +52,7 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     told = parser.add_argument_group("what is printed")
     form = told.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object: text, calls, finish_reason, usage")
+    form.add_argument("--schema", metavar="SHAPE", help=HELP)
     form.add_argument("--events", action="store_true", help="everything that happens, as lines of JSON")
     form.add_argument("--no-stream", action="store_true", help="the whole answer at once")
     form.add_argument("-x", "--extract", action="store_true", help="only the first block of code, if there is one")
@@ -85,10 +88,13 @@ def _answer(chosen: argparse.Namespace, client: Client, words: str, attached: Se
             events = client.events()
             write_json(client, events) if chosen.json else write_events(until_first(events, line))
             return
-        if not (chosen.no_stream or chosen.extract):
+        if chosen.schema is not None:
+            text = codec.dump(client.extract(words, shape(chosen.schema), *attached))
+        elif chosen.no_stream or chosen.extract:
+            text = client.ask(words, *attached)
+        else:
             write_text(until_first(client.stream(words, *attached), line))
             return
-        text = client.ask(words, *attached)
     write_text([code_of(text) if chosen.extract else text])
 
 

@@ -13,6 +13,7 @@ from ..batch import FORMATS, Budget, Ledger, Pace, Tally, fill
 from ..errors import ConfigError
 from ..options import AgentOptions
 from .arguments import add_model, add_server, settings
+from .shapes import HELP, shape
 
 DESCRIPTION = """Ask for each row of INPUT and append the answers to OUTPUT, a line of JSON each.
 Started again it asks only for what is missing. Exit code 1 if there are failures in OUTPUT."""
@@ -27,6 +28,7 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     add_server(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUTPUT", help="where the answers go, line by line")
     parser.add_argument("-t", "--template", metavar="TEXT", help='the prompt of a row, as "Translate: {text}"')
+    parser.add_argument("--schema", metavar="SHAPE", help=HELP)
     parser.add_argument("--key", metavar="COLUMN", help="the column that tells rows apart (else their number does)")
     parser.add_argument("--format", default="", choices=FORMATS, help="of INPUT, if its name does not say it")
     parser.add_argument("--retry-errors", action="store_true", help="ask again for the rows that failed")
@@ -59,6 +61,7 @@ def run_batch(chosen: argparse.Namespace) -> int:
                 form=chosen.format,
                 key=chosen.key,
                 template=chosen.template,
+                schema=None if chosen.schema is None else shape(chosen.schema),
                 workers=chosen.workers,
                 pace=pace,
                 budget=budget,

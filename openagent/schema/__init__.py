@@ -9,12 +9,13 @@ Source: JSON Schema Draft 2020-12, https://json-schema.org/draft/2020-12
 """
 
 from .leaves import Mismatch, Shape
-from .shorthand import expand, expand_property
+from .shorthand import TYPE_NAMES, expand, expand_property
 from .signatures import Signature, function_schema, takes_self
 from .types import convert, type_schema
 from .validation import check, check_schema, without_nulls
 
 __all__ = [
+    "TYPE_NAMES",
     "Mismatch",
     "Shape",
     "Signature",

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from openagent.cli import main
+from openagent.cli.shapes import shape
 from openagent.testing import failure
 
 
@@ -119,6 +120,7 @@ def test_started_again_it_asks_only_for_what_is_missing_or_with_retry_errors_fai
         (["one", "other"], [], "row 2 (key '2') has changed since it was answered"),
         (["one"], [], "the output has 1 keys that the input lacks, such as '2'"),
         (["one", "two", "three"], ["-s", "Be brief."], "row 1 (key '1') has changed since it was answered, or"),
+        (["one", "two", "three"], ["--schema", "name"], "or the model, system prompt or schema has"),
     ],
 )
 def test_input_that_changed_under_a_run_is_noticed_before_anything_is_sent(batch, put, serve, lines, arguments, told):
@@ -129,6 +131,16 @@ def test_input_that_changed_under_a_run_is_noticed_before_anything_is_sent(batch
     code, err = batch(server, "in.txt", "-o", "out.jsonl", *arguments)
     assert code == 2
     assert told in err
+
+
+def test_with_a_schema_each_answer_is_an_object_that_fits_or_a_failure(batch, put, serve, tmp_path):
+    said = {"owl": ['{"name": "owl", "legs": "two"}', '{"name": "owl", "legs": 2}'], "fog": ["It has none."] * 3}
+    server = serve(lambda request: said["owl" if "owl" in asked(request) else "fog"].pop(0), repeat=True)
+    put("in.txt", "owl", "fog")
+    code, err = batch(server, "in.txt", "-o", "out.jsonl", "--schema", "name, legs int")
+    assert (code, "1 answered; 1 failed (InvalidResponseError 1x)" in err) == (1, True)
+    assert answers(tmp_path / "out.jsonl") == {"1": {"name": "owl", "legs": 2}, "2": None}
+    assert server.requests[0].body["response_format"]["json_schema"]["schema"] == shape("name, legs int")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +156,7 @@ def test_input_that_changed_under_a_run_is_noticed_before_anything_is_sent(batch
         ("other", [], [], "cannot read 'in.txt': No such file"),
         ("in.txt", ["a"], ["--rps", "0"], "requests_per_second 0.0 must be a number above 0"),
         ("in.txt", ["a"], ["-w", "0"], "workers 0 must be a whole number"),
+        ("in.txt", ["a"], ["--schema", "age year"], "field 'age' has the type 'year'"),
     ],
 )
 def test_what_cannot_be_asked_is_exit_code_2_and_nothing_is_sent(batch, put, serve, name, lines, arguments, told):

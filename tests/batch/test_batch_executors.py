@@ -3,11 +3,14 @@
 import multiprocessing
 import os
 import pickle
+import sys
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
-from openagent import AgentError, AgentOptions, ConfigError, Hooks, Pace, map_prompts, tool
+from openagent import AgentError, AgentOptions, ConfigError, HookDecision, Hooks, Pace, map_prompts, tool
 from openagent.testing import answer, call
 
 
@@ -57,10 +60,19 @@ def test_the_users_own_threads_serve_and_stay_open(serve):
         assert executor.submit(len, "still open").result() == 10
 
 
-def test_processes_do_the_work_with_tools_and_bring_back_errors(serve):
+def spawned():
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def loky():
+    return pytest.importorskip("loky").ProcessPoolExecutor(2)
+
+
+@pytest.mark.parametrize("pool", [spawned, loky])
+def test_processes_do_the_work_with_tools_and_bring_back_errors(serve, pool):
     server = serve(told_process, repeat=True)
     options = options_of(server, tools=[process_id], auto_execute_tools=True)
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+    with pool() as executor:
         run = map_prompts(options, ["p"] * 12 + [""], executor=executor, workers=2, progress=False)
         *results, empty = run
         numbers = {int(result.answer) for result in results}
@@ -80,6 +92,44 @@ def test_processes_do_the_work_with_tools_and_bring_back_errors(serve):
 def test_what_cannot_travel_is_named_before_anything_is_sent(serve, settings, culprit):
     with pytest.raises(ConfigError, match=f"^{culprit} cannot be pickled for another process"):
         map_prompts(options_of(serve(), **settings), ["p"], executor=Here())
+
+
+def loud(event):
+    return HookDecision.modify_prompt(event.prompt.upper())
+
+
+def test_hooks_travel(serve):
+    options = options_of(serve(echo), hooks=Hooks().add_user_prompt_submit(loud))
+    assert [result.answer for result in map_prompts(options, ["p"], executor=Here(), progress=False)] == ["re: P"]
+
+
+def test_a_schema_that_cannot_travel_is_named(serve):
+    @dataclass
+    class Local:
+        name: str
+
+    with pytest.raises(ConfigError, match=r"^schema cannot be pickled for another process"):
+        map_prompts(options_of(serve()), ["p"], schema=Local, executor=Here())
+
+
+def test_what_a_worker_does_not_know_has_failed_at_once_and_says_what_to_do(serve, monkeypatch):
+    """As a class of a notebook, which has no name in the worker's process."""
+
+    @dataclass
+    class Bird:
+        name: str
+
+    Bird.__qualname__, Bird.__module__ = "Bird", "notebook_of_the_user"
+    monkeypatch.setitem(sys.modules, "notebook_of_the_user", SimpleNamespace(Bird=Bird))
+    executor = Here()
+    run = map_prompts(options_of(serve()), ["p"], schema=Bird, executor=executor, progress=False)
+    monkeypatch.delitem(sys.modules, "notebook_of_the_user")
+    (result,) = run
+    assert (type(result.error), result.input, executor.tasks) == (ConfigError, "p", 1)
+    assert str(result.error) == (
+        "the worker process cannot load what the run needs: No module named 'notebook_of_the_user'; "
+        "put tools, hooks and types into a module that it can import"
+    )
 
 
 def test_a_tool_that_cannot_travel_is_named(serve):

@@ -144,23 +144,6 @@ def test_a_wrong_setting_is_told_before_any_request(serve, many, prompts, how, t
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_gets_its_answers_in_columns(serve, many, library):
-    frames = pytest.importorskip(library)
-    frame = frames.DataFrame({"text": ["a", "b"], "n": [1, 2]})
-    if library == "pandas":
-        frame.index = [7, 9]
-    run = many(serve(echo, repeat=True), frame, template="{text}{n}")
-    result = run.frame()
-    assert list(result.columns) == [
-        *("text", "n", "answer", "finish_reason", "input_tokens", "output_tokens", "seconds", "error")
-    ]
-    assert (list(result["answer"]), list(result["output_tokens"])) == (["re: a1", "re: b2"], [5, 5])
-    assert list(frame.columns) == ["text", "n"]
-    if library == "pandas":
-        assert list(result.index) == [7, 9]
-
-
 def test_a_run_is_never_more_than_a_window_ahead_of_who_takes_the_results(serve, many, eventually):
     taken = []
 

@@ -1,13 +1,14 @@
 """``Pace``: turns, the common brake, and both seen from a server."""
 
 import pickle
+import random
 import time
 from itertools import pairwise
 
 import pytest
 
-from openagent import AgentOptions, ConfigError, Pace, map_prompts
-from openagent.batch.pace import FIRST_GAP, LONGEST_GAP
+from openagent import AgentOptions, ConfigError, Pace, RetryConfig, map_prompts
+from openagent.batch.pace import FIRST_GAP, LONGEST_GAP, SPEED_UP
 from openagent.testing import failure
 
 
@@ -60,25 +61,59 @@ def test_in_the_long_run_the_tokens_keep_their_limit():
     assert clock.now - 100 == pytest.approx(200 * 0.080, rel=0.1)
 
 
-def test_too_many_holds_everybody_and_slows_down_and_answers_speed_up_again():
+def answers(pace, clock, number, seconds):
+    """So many answers, one every so many seconds."""
+    for _ in range(number):
+        clock.now += seconds
+        pace.answered(None)
+
+
+def test_too_many_holds_everybody_and_then_nobody_asks_faster_than_answers_came():
     clock = Clock()
     pace = Pace(clock=clock)
-    pace.too_many(3)
-    pace.too_many(2)  # refused at the same time: counts once
-    assert (pace.hold, turns(pace, 3)) == (3, [3, 3 + FIRST_GAP, 3 + 2 * FIRST_GAP])
+    answers(pace, clock, 200, 0.2)
+    pace.too_many(3, age=0.1)
+    pace.too_many(2, age=0.1)
+    assert (pace.hold, turns(pace, 3)) == (3, pytest.approx([3, 3.2, 3.4], abs=0.001))
     clock.now += 10
     assert pace.hold == 0
-    for _ in range(10):
-        pace.answered(None)
+
+
+def test_where_the_server_names_no_time_the_others_go_on_and_only_slow_down():
+    clock = Clock()
+    pace = Pace(clock=clock)
+    answers(pace, clock, 200, 0.2)
+    pace.too_many(None, age=0.1)
+    assert (pace.hold, turns(pace, 3)) == (0, pytest.approx([0, 0.2, 0.4], abs=0.001))
+
+
+def test_answers_speed_up_again():
+    clock = Clock()
+    pace = Pace(clock=clock)
+    pace.too_many(None, age=0)
+    assert turns(pace, 2) == [0, FIRST_GAP]
+    answers(pace, clock, 10, FIRST_GAP)
+    assert turns(pace, 2) == [0, round(FIRST_GAP * SPEED_UP**10, 6)]
+    answers(pace, clock, 30, FIRST_GAP)
     assert turns(pace, 2) == [0, 0]
+
+
+def test_of_many_that_are_refused_at_once_one_slows_down():
+    clock = Clock()
+    pace = Pace(clock=clock)
+    pace.too_many(None, age=0)
+    answers(pace, clock, 40, 0.1)
+    pace.too_many(None, age=4.5)
+    assert turns(pace, 2) == [0, 0]
+    pace.too_many(None, age=3.5)
+    assert turns(pace, 2)[1] > 0.05
 
 
 def test_the_brake_has_an_end():
     clock = Clock()
     pace = Pace(clock=clock)
-    for _ in range(50):
-        pace.too_many(0)
-        clock.now += 100
+    answers(pace, clock, 200, 100)
+    pace.too_many(None, age=0)
     assert turns(pace, 2) == [0, LONGEST_GAP]
 
 
@@ -122,3 +157,22 @@ def test_what_one_worker_is_told_holds_all(serve):
     gaps = [later - before for before, later in pairwise(moments)]
     assert max(gaps) > 0.2
     assert len([gap for gap in gaps[:3] if gap > 0.2]) == 1
+
+
+def test_who_is_refused_without_a_time_waits_and_the_other_goes_on(serve):
+    moments = {}
+
+    def refusing(request):
+        prompt = request.body["messages"][-1]["content"]
+        moments.setdefault(prompt, []).append(time.monotonic())
+        return failure(429, "slow down") if prompt == "0" and len(moments["0"]) == 1 else "yes"
+
+    random.seed(0)  # the delay is 0.84 of its longest
+    patient = RetryConfig(initial_delay=0.1)
+    options = AgentOptions(model="m", base_url=serve(refusing, repeat=True).url, retry=patient)
+    numbers = map(str, range(10))
+    results = list(map_prompts(options, numbers, workers=2, window=10, ordered=False, pace=Pace(), progress=False))
+    assert [result.error for result in results] == [None] * 10
+    assert {result.input: result.requests for result in results} == {str(n): 1 for n in range(1, 10)} | {"0": 2}
+    refused, again = moments.pop("0")
+    assert len([first for (first,) in moments.values() if refused < first < again]) >= 1
