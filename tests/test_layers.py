@@ -28,7 +28,7 @@ HOUSE = [
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",
     "adapters.openai_chat adapters.openai_responses adapters.anthropic",
     "client",
-    "batch notebook",
+    "batch doctor notebook",
     "cli __init__",
     "__main__",
 ]
@@ -50,7 +50,13 @@ PLANS = {
         "filling",
         "__init__",
     ],
-    "cli": ["arguments conversations demo_tools keyboard models output wire", "markdown", "chat batch", "__init__"],
+    "cli": [
+        "arguments conversations demo_tools keyboard models output wire",
+        "markdown",
+        "chat batch doctor",
+        "__init__",
+    ],
+    "doctor": ["report", "bench", "identity quirks", "places speaking", "abilities", "__init__"],
     "local": ["process model", "server", "__init__"],
     "testing": [
         "script",

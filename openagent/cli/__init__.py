@@ -24,6 +24,7 @@ from .arguments import add_model, add_server, attachment, question, settings
 from .batch import add_batch
 from .chat import COMMANDS, Chat, memory, resume, tell
 from .demo_tools import add_tools, tooling
+from .doctor import add_doctor
 from .keyboard import reader
 from .models import offered
 from .output import code_of, usage_line, write_events, write_json, write_text
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_conversation(chat)
     about = "ask for each row of a file; goes on where it was stopped"
     add_batch(commands.add_parser("batch", help=about, conflict_handler="resolve"))
+    add_doctor(commands.add_parser("doctor", help="find out what a server can do", conflict_handler="resolve"))
     models = commands.add_parser("models", help="list the models that a server offers")
     models.add_argument("--json", action="store_true", help="as a JSON list")
     for command, run in ((chat, _chat), (models, _models)):
