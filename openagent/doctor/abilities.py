@@ -39,7 +39,7 @@ _LEFT = re.compile(r"<tool_call>|<function|\[TOOL_CALLS\]|<\|python_tag\|>|\"nam
 
 def tools(bench: Bench) -> Iterator[Finding]:
     """How the model calls a tool, whether its result is taken, and whether it calls two at once."""
-    options = bench.asking(tools=(WEATHER,), tool_mode="native", max_tokens=bench.budget(128))
+    options = bench.asking(tools=(WEATHER,), tool_mode="native", max_tokens=bench.budget(64))
     adapter, heard = bench.adapter(options, [Message.user(ONE)])
     bench.listen(adapter, heard)
     for name, text in quirks(heard) if heard.chunks else ():
@@ -51,34 +51,26 @@ def tools(bench: Bench) -> Iterator[Finding]:
         yield _parallel(bench)
     elif turn is None and not heard.is_refusal:
         yield unclear("tools", heard)
+    elif turn is not None and found_calls(turn.message.text, ["weather"]):
+        text, settings = "left in the text, where rescue_tool_calls finds them", {"rescue_tool_calls": True}
+        yield Finding("tools", "partly", text, settings=settings)
     elif turn is not None and _LEFT.search(turn.message.text):
-        yield _in_text(turn.message.text)
+        yield _emulated(bench, "tools", "left in the text, in a form of the model's own")
+    elif turn is not None:
+        yield _emulated(bench, "tools", "the model did not call" + (" within the output limit" if heard.is_cut else ""))
     else:
-        yield _emulated(bench, heard)
+        yield _emulated(bench, "tools", f"refused ({reason(heard)})")
 
 
-def _in_text(text: str) -> Finding:
-    if found_calls(text, ["weather"]):
-        settings = {"rescue_tool_calls": True}
-        return Finding("tools", "partly", "left in the text, where rescue_tool_calls finds them", settings=settings)
-    text = "left in the text in a form of its own: emulated tools are safer"
-    return Finding("tools", "partly", text, settings={"tool_mode": "emulated"})
-
-
-def _emulated(bench: Bench, heard: Heard) -> Finding:
+def _emulated(bench: Bench, name: str, why: str) -> Finding:
     """What to do on a server that has none, or with a model that did not call."""
-    why = f"refused ({reason(heard)})" if heard.error else "the model did not call"
-    options = bench.asking(tools=(WEATHER,), tool_mode="emulated", max_tokens=bench.budget(128))
+    options = bench.asking(tools=(WEATHER,), tool_mode="emulated", max_tokens=bench.budget(64))
     again = bench.ask(options, [Message.user(ONE)])
-    works = again.turn is not None and bool(again.turn.message.calls)
-    details = {"refused": heard.error is not None, "emulated": works}
-    if works:
-        return Finding("tools", "partly", f"{why}; emulated tools work", details, {"tool_mode": "emulated"})
-    if heard.error is not None:
-        settings = {"tool_mode": "emulated"}
-        return Finding("tools", "no", f"{why}; emulated ones were not called either", details, settings)
-    cut = " within the output limit" if heard.is_cut else ""
-    return Finding("tools", "no", f"{why}{cut}, native or emulated", details)
+    if again.turn is not None and again.turn.message.calls:
+        return Finding(name, "partly", f"{why}; emulated tools work", {"emulated": True}, {"tool_mode": "emulated"})
+    if again.error is not None:
+        return Finding(name, "no", f"{why}; nor can they be emulated: {reason(again)}", {"emulated": False})
+    return Finding(name, "no", f"{why}; nor did it call emulated ones", {"emulated": False})
 
 
 def _result(bench: Bench, turn: TurnFinished) -> Finding:
@@ -102,12 +94,12 @@ def _result(bench: Bench, turn: TurnFinished) -> Finding:
             break
     if not heard.is_refusal:
         return unclear("tool results", heard)
-    return Finding("tool results", "no", f"refused: {reason(heard)}", settings={"tool_mode": "emulated"})
+    return _emulated(bench, "tool results", f"refused ({reason(heard)})")
 
 
 def _parallel(bench: Bench) -> Finding:
     heard = bench.ask(
-        bench.asking(tools=(WEATHER,), tool_mode="native", max_tokens=bench.budget(128)), [Message.user(TWO)]
+        bench.asking(tools=(WEATHER,), tool_mode="native", max_tokens=bench.budget(96)), [Message.user(TWO)]
     )
     if heard.turn is None:
         return unclear("parallel calls", heard)
@@ -120,7 +112,7 @@ def _parallel(bench: Bench) -> Finding:
 
 def shapes(bench: Bench) -> Iterator[Finding]:
     """Whether an answer keeps to a JSON Schema that the prompt does not mention."""
-    heard = bench.ask(bench.asking(response_format=SHAPE, max_tokens=bench.budget(96)), [Message.user("Name a city.")])
+    heard = bench.ask(bench.asking(response_format=SHAPE, max_tokens=bench.budget(64)), [Message.user("Name a city.")])
     name = "structured output"
     if isinstance(heard.error, ConfigError):
         yield Finding(name, "no", reason(heard))

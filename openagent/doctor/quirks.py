@@ -49,6 +49,12 @@ def has_usage(heard: Heard) -> bool:
     return heard.turn is not None and heard.turn.usage is not None
 
 
+def is_buffered(heard: Heard) -> bool:
+    """Whether the pieces of an answer were made one by one, and came all at once. Quick servers are not suspected."""
+    waited = heard.first or 0.0
+    return heard.deltas >= 8 and len(heard.chunks) <= 2 and waited >= 0.1 and heard.seconds - waited < 0.1 * waited
+
+
 def _of_http(heard: Heard) -> Iterator[tuple[str, str]]:
     headers = heard.headers
     framed = "chunked" in headers.get("Transfer-Encoding", "").lower() or "Content-Length" in headers
@@ -59,8 +65,8 @@ def _of_http(heard: Heard) -> Iterator[tuple[str, str]]:
     kind = headers.get("Content-Type", "")
     if headers and "event-stream" not in kind and heard.body.lstrip()[:1] not in (b"{", b"["):
         yield "content-type", f"sends a stream as {kind or 'nothing in particular'} instead of text/event-stream"
-    if heard.deltas >= 8 and len(heard.chunks) <= 2:
-        yield "buffered", "sends the whole stream in one piece: something on the way (a proxy?) holds it back"
+    if is_buffered(heard):
+        yield "buffered", "sends the whole stream in one piece: something on the way (a proxy?) seems to hold it back"
 
 
 def _of_lines(heard: Heard, lines: list[bytes]) -> Iterator[tuple[str, str]]:

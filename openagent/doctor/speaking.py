@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from ..errors import ContextOverflowError, Timeout
 from ..messages import Message
 from .bench import Bench, Heard
-from .quirks import has_usage, quirks, reasoning_name
+from .quirks import has_usage, is_buffered, quirks, reasoning_name
 from .report import Finding
 
 PROTOCOLS = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "anthropic"}
 TITLES = {"chat": "Chat Completions", "responses": "OpenAI Responses", "anthropic": "Anthropic Messages"}
-COUNT = "Count from 1 to 20, with a comma after each number."
-TOKENS = 64
+COUNT = "Count from 1 to 12, with a comma after each number."
+TOKENS = 40
 
 
 def speak(bench: Bench, protocol: str) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _streaming(heard: Heard) -> Finding:
     tokens = (usage.output_tokens if usage else None) or heard.deltas
     first = heard.first if heard.first is not None else heard.seconds
     spent = heard.seconds - first
-    rate = (tokens - 1) / spent if spent > 0.001 and tokens > 1 else None
+    rate = (tokens - 1) / spent if spent > 0.001 and tokens > 1 and not is_buffered(heard) else None
     details = {"first_token_seconds": round(first, 3), "tokens_per_second": rate and round(rate, 1), "tokens": tokens}
     if heard.body.lstrip()[:1] in (b"{", b"["):
         return Finding("streaming", "no", f"the whole answer at once, after {first:.2f} s", details)
