@@ -133,10 +133,18 @@ def summary(report: Report, paint: Callable[[str, str], str]) -> str:
         lines += [f"  {_beside(quirk.name, quirk.text, NAME_COLUMNS + 5)}" for quirk in report.quirks]
         lines += [""]
     if report.answers:
-        lines += ["To use it:", paint(f"  {report.line}", "1"), ""]
+        lines += ["To use it:", *(paint(line, "1") for line in _code(report)), ""]
     ends = {"timeout": ", stopped when the time was up (--timeout)", "interrupted": ", stopped by Ctrl-C"}
     lines += [f"{report.requests} requests in {report.seconds:.1f} s{ends.get(report.ending, '')}"]
     return "\n".join(lines)
+
+
+def _code(report: Report) -> list[str]:
+    """The line to copy; in several, if the terminal would break it."""
+    if len(report.line) + 2 <= _width():
+        return [f"  {report.line}"]
+    items = {**report.settings, **({"api_key": "..."} if report.needs_key else {})}
+    return ["  Client(", *(f"      {name}={value!r}," for name, value in items.items()), "  )"]
 
 
 def _beside(name: str, text: str, columns: int = NAME_COLUMNS) -> str:

@@ -8,7 +8,9 @@ import sys
 import pytest
 from patients import EMULATED
 
+from openagent import AgentOptions
 from openagent.cli import main
+from openagent.doctor import Examination
 from openagent.testing import failure, raw
 
 
@@ -68,12 +70,24 @@ def test_ctrl_c_ends_it_with_what_was_found(patient):
     assert rest.splitlines()[-1].endswith("stopped by Ctrl-C")
 
 
-def test_the_embedded_model_is_examined(capsys):
-    """Real llama.cpp, a real model of 98 MB."""
-    code = main(["doctor", "--local", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    found = {finding["name"]: finding["verdict"] for finding in told["findings"]}
-    assert (code, told["line"], told["server"].partition(" ")[0]) == (0, "Client(provider='local')", "llama.cpp")
+def test_a_long_line_is_broken_so_that_it_can_be_copied(patient, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    server = patient(answers={"tool": failure(400, "tools are not supported"), "emulated": EMULATED})
+    main(["doctor", server.url])
+    shown = capsys.readouterr().out
+    code = shown[shown.index("Client(") : shown.index(")\n\n") + 1]
+    assert eval(code, {"Client": dict}) == {"model": "tiny", "base_url": server.url, "tool_mode": "emulated"}
+
+
+def test_the_embedded_model_is_examined():
+    """Real llama.cpp, a real model of 98 MB; ``tests/soak/doctor.py`` asks it everything."""
+    examination = Examination(AgentOptions(provider="local"))
+    for finding in examination:
+        if finding.name == "tools":
+            break
+    report = examination.report()
+    found = {finding.name: finding.verdict for finding in report.findings}
     working = ("reachable", "context", "chat", "streaming", "usage", "responses", "anthropic", "system")
     assert [found[name] for name in working] == ["yes"] * len(working)
-    assert (found["tools"], found["structured output"], found["images"]) == ("partly", "yes", "no")
+    assert (found["tools"], report.line) == ("partly", "Client(provider='local')")
+    assert report.server.startswith("llama.cpp")
