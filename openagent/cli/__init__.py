@@ -1,5 +1,5 @@
 """The command line: ``openagent ask "question"``, ``openagent chat``, ``openagent models``,
-``openagent batch in.csv -o out.jsonl``.
+``openagent batch in.csv -o out.jsonl``, ``openagent doctor``.
 
 The answer goes to stdout as it comes, everything else to stderr. Exit codes: 0 answered, 1 an error,
 2 wrong usage or settings, 130 Ctrl-C.

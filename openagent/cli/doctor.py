@@ -17,6 +17,7 @@ from .. import codec
 from ..doctor import PORTS, Examination, Finding, Place, Report, find
 from ..errors import ConfigError
 from ..options import AgentOptions, environment
+from ..translation import is_loopback
 from .arguments import add_server, settings
 from .output import be_lenient, harmless
 
@@ -49,7 +50,7 @@ def run_doctor(chosen: argparse.Namespace) -> int:
         reports.append(report)
         if report.ending == "interrupted":
             break
-    if chosen.json and reports:
+    if chosen.json and (reports or chosen.all):
         dicts = [report.to_dict() for report in reports]
         print(codec.dump(dicts if chosen.all else dicts[0]))
     if reports and reports[-1].ending == "interrupted":
@@ -62,7 +63,8 @@ def _chosen(chosen: argparse.Namespace) -> list[AgentOptions]:
     if chosen.url and (chosen.base_url or chosen.provider or chosen.local):
         raise ConfigError(f"URL {chosen.url!r} and --base-url, --provider or --local exclude each other")
     url = chosen.url or chosen.base_url
-    chosen.base_url = url if "://" in url or not url else f"http://{url}"
+    is_near = "://" not in url and is_loopback(f"http://{url}")
+    chosen.base_url = f"http://{url}" if is_near else url
     chosen.timeout, total = None, chosen.timeout
     given = settings(chosen)
     chosen.timeout = total

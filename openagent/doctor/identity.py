@@ -179,7 +179,8 @@ def _cloud(base_url: str) -> str:
 def _version(pages: Mapping[str, Any]) -> str:
     named = (("/api/version", "version"), ("/version", "version"), ("/info", "version"), ("/props", "build_info"))
     for path, name in (*named, ("/api/extra/version", "version")):
-        if isinstance(value := pages.get(path, {}).get(name), str):
+        value = pages.get(path, {}).get(name)
+        if isinstance(value, str) and "unknown" not in value:  # llama.cpp inside another program has no version
             return value
     return ""
 
