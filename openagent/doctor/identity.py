@@ -91,16 +91,26 @@ def _told(bench: Bench, pages: dict[str, Any], title: str, headers: Mapping[str,
     if "llama.cpp" in headers.get("Server", ""):
         title = "llama.cpp"
     for path, name, mark in _MARKS:
-        if title and name != title:
+        if (title or name in _COMMON) and name != title:
             continue
         page = bench.page(path)
         value = page.value if isinstance(page, Page) else None
         if isinstance(value, dict) and (not mark or any(word in value for word in mark)):
             pages[path] = value
             title = name
-    return title
+    return title or _by_description(bench)
 
 
+def _by_description(bench: Bench) -> str:
+    """What a server built with FastAPI calls itself (LiteLLM, llama-cpp-python)."""
+    page = bench.page("/openapi.json")
+    value = page.value if isinstance(page, Page) else None
+    about = value.get("info") if isinstance(value, dict) else None
+    title = about.get("title") if isinstance(about, dict) else None
+    return title if isinstance(title, str) and title != "FastAPI" else ""
+
+
+_COMMON = ("vLLM",)  # its document says too little to know it by
 # Path, whose it is, and a member that only this server has there.
 _MARKS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("/api/v0/models", "LM Studio", ("data",)),

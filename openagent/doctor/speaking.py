@@ -67,7 +67,8 @@ def protocol_finding(protocol: str, heard: Heard) -> Finding:
 
 def unclear(name: str, heard: Heard) -> Finding:
     """The finding that nothing was found out."""
-    word = "no time left" if isinstance(heard.error, Timeout) else reason(heard)
+    waited = f"no answer within {heard.seconds:.1f} s" if heard.seconds else "no time left"
+    word = waited if isinstance(heard.error, Timeout) else reason(heard)
     return Finding(name, "unclear", word, {"error": reason(heard)})
 
 

@@ -229,7 +229,8 @@ SAID = {
         },
         131072,
     ),
-    "": ({}, None),
+    "LiteLLM API": ({"/openapi.json": page({"info": {"title": "LiteLLM API"}})}, None),
+    "": ({"/version": page({"version": "7"})}, None),
 }
 
 
