@@ -74,7 +74,7 @@ class Examination:
         options = self._bench.options
         ending: Ending = "complete" if self._is_done and self._bench.left > 0 else "interrupted"
         return Report(
-            base_url=options.base_url.partition("?")[0],
+            base_url=_shown(options.base_url),
             model=options.model,
             server=" ".join(filter(None, (self._identity.title, self._identity.version))),
             findings=tuple(self._found),
@@ -94,7 +94,7 @@ class Examination:
         if identity.error is not None and identity.error.status is None:
             yield Finding("reachable", "no", str(identity.error))
             return
-        yield Finding("reachable", "yes", bench.options.base_url.partition("?")[0])
+        yield Finding("reachable", "yes", _shown(bench.options.base_url))
         yield _server(identity)
         yield self._models(identity)
         if bench.options.model == ANY and not self._is_local:
@@ -144,7 +144,7 @@ class Examination:
             path = self._given.model
             settings: dict[str, Any] = {"provider": "local"} | ({"model": path} if path not in ("", ANY) else {})
         else:
-            settings = {"model": options.model, "base_url": options.base_url.partition("?")[0]}
+            settings = {"model": options.model, "base_url": _shown(options.base_url)} | _as_given(self._given)
         if options.protocol != "openai-chat":
             settings["protocol"] = options.protocol
         needed = dict(bench.settings)
@@ -153,6 +153,19 @@ class Examination:
         if self._is_local:
             needed.pop("tool_mode", None)  # it has emulated tools anyway
         return settings | needed
+
+
+def _shown(base_url: str) -> str:
+    """The address without what its query may hold in secret; Azure's version stays."""
+    address, _, query = base_url.partition("?")
+    kept = "&".join(part for part in query.split("&") if part.startswith("api-version="))
+    return f"{address}?{kept}" if kept else address
+
+
+def _as_given(options: AgentOptions) -> dict[str, Any]:
+    """What the user needed to get there at all; the values of headers are secrets."""
+    given: dict[str, Any] = {} if options.verify is None else {"verify": options.verify}
+    return given | ({"headers": dict.fromkeys(options.headers, "...")} if options.headers else {})
 
 
 def _server(identity: Identity) -> Finding:

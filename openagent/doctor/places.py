@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..errors import ConfigError
@@ -67,6 +66,8 @@ def ollama_url(text: str) -> str:
 
 def find(urls: Sequence[str] | None = None, *, timeout: float = 3.0) -> list[Place]:
     """The servers that answer at these addresses (by default the usual ones), asked all at once, without a key."""
+    from concurrent.futures import ThreadPoolExecutor
+
     chosen = usual_places() if urls is None else list(urls)
     if not chosen:
         return []

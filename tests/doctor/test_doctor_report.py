@@ -262,9 +262,31 @@ def test_no_key_is_told_to_servers_that_nobody_named(patient, monkeypatch):
     assert [request for request in server.requests if "authorization" in request.headers] == []
 
 
-def test_ollama_is_looked_for_where_its_variable_says(monkeypatch):
-    monkeypatch.setenv("OLLAMA_HOST", "0.0.0.0:11500")
-    assert usual_places()[0] == "http://localhost:11500/v1"
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ("0.0.0.0", "http://localhost:11434/v1"),
+        ("0.0.0.0:11500", "http://localhost:11500/v1"),
+        (":11500", "http://localhost:11500/v1"),
+        ("https://box", "https://box:443/v1"),
+        ("http://box:80/", "http://box:80/v1"),
+    ],
+)
+def test_ollama_is_looked_for_where_its_variable_says(monkeypatch, said, url):
+    monkeypatch.setenv("OLLAMA_HOST", said)
+    assert usual_places()[0] == url
+
+
+def test_a_secret_of_the_address_or_of_a_header_is_not_told(patient):
+    server = patient()
+    url = f"{server.url}?api-version=7&key=sk-secret-key"
+    report = examine(AgentOptions(model="tiny", base_url=url, headers={"api-key": "sk-secret-key"}))
+    assert report.settings == {
+        "model": "tiny",
+        "base_url": f"{server.url}?api-version=7",
+        "headers": {"api-key": "..."},
+    }
+    assert "sk-secret-key" not in json.dumps(report.to_dict())
 
 
 def test_an_adapter_of_ones_own_cannot_be_examined():
