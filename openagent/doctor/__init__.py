@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import local
-from ..errors import AgentError, ConfigError
+from ..errors import AgentError, ConfigError, Timeout
 from ..options import AgentOptions
 from ..translation import is_loopback
 from .abilities import images, shapes, tools
@@ -92,7 +92,7 @@ class Examination:
             bench.options = local.with_server(bench.options)
         identity = self._identity = identify(bench)
         if identity.error is not None and identity.error.status is None:
-            yield Finding("reachable", "no", str(identity.error))
+            yield Finding("reachable", "no", _why(identity.error, bench.options))
             return
         yield Finding("reachable", "yes", _shown(bench.options.base_url))
         yield _server(identity)
@@ -153,6 +153,13 @@ class Examination:
         if self._is_local:
             needed.pop("tool_mode", None)  # it has emulated tools anyway
         return settings | needed
+
+
+def _why(error: AgentError, options: AgentOptions) -> str:
+    """Why there is nothing to examine; a deadline of ours would say little."""
+    if isinstance(error, Timeout) and "deadline" in str(error):
+        return f"{_shown(options.base_url)} does not answer: is it busy, or does it wait for something else?"
+    return str(error)
 
 
 def _shown(base_url: str) -> str:

@@ -180,9 +180,11 @@ class Bench:
         heard.seconds = time.monotonic() - started
         return heard
 
-    def page(self, path: str, *, at_root: bool = True, body: Mapping[str, Any] | None = None) -> Page | AgentError:
+    def page(
+        self, path: str, *, at_root: bool = True, body: Mapping[str, Any] | None = None, patience: float = 5.0
+    ) -> Page | AgentError:
         """A document of the same server, below its root or its base URL, asked for with the same headers."""
-        options = self.options.replace(retry=None, deadline=max(0.05, min(5.0, self.left)))
+        options = self.options.replace(retry=None, deadline=max(0.05, min(patience, self.left * 0.2)))
         parts = urlsplit(options.base_url)
         url = urlunsplit((parts.scheme, parts.netloc, path, "", "")) if at_root else endpoint(options.base_url, path)
         pages: list[Page] = []

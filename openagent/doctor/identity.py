@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import AgentError
+from ..errors import AgentError, Timeout
 from ..presets import PRESETS
 from .bench import Bench, Page
 
@@ -62,7 +62,7 @@ class Identity:
 
 def identify(bench: Bench) -> Identity:
     """What the server is, by its list of models and by the documents that only some have."""
-    first = bench.page("/models", at_root=False)
+    first = bench.page("/models", at_root=False, patience=20.0)
     if isinstance(first, AgentError) and first.status is None:
         return Identity(error=first)
     said = first.value if isinstance(first, Page) else None
@@ -94,6 +94,8 @@ def _told(bench: Bench, pages: dict[str, Any], title: str, headers: Mapping[str,
         if (title or name in _COMMON) and name != title:
             continue
         page = bench.page(path)
+        if isinstance(page, Timeout):  # it leaves unknown paths unanswered: the others are not worth the time
+            return title
         value = page.value if isinstance(page, Page) else None
         if isinstance(value, dict) and (not mark or any(word in value for word in mark)):
             pages[path] = value

@@ -67,13 +67,13 @@ def protocol_finding(protocol: str, heard: Heard) -> Finding:
 
 def unclear(name: str, heard: Heard) -> Finding:
     """The finding that nothing was found out."""
-    waited = f"no answer within {heard.seconds:.1f} s" if heard.seconds else "no time left"
-    word = waited if isinstance(heard.error, Timeout) else reason(heard)
-    return Finding(name, "unclear", word, {"error": reason(heard)})
+    return Finding(name, "unclear", reason(heard), {"error": str(heard.error or "")})
 
 
 def reason(heard: Heard) -> str:
     """Why nothing came, in one short line."""
+    if isinstance(heard.error, Timeout):
+        return f"no answer within {heard.seconds:.1f} s" if heard.seconds else "no time left"
     text = " ".join(str(heard.error or "nothing came").split()).removeprefix("API error ")
     return text if len(text) <= 160 else text[:159] + "…"
 

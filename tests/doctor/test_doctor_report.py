@@ -192,7 +192,28 @@ def test_a_web_server_is_none_for_models():
 def test_a_server_that_hangs_costs_no_more_than_the_time_given(accept):
     with ScriptedServer(raw("", hold=30), repeat=True, strict=False, accept=accept) as server:
         report = examine(AgentOptions(model="m", base_url=server.url), timeout=0.3)
-    assert (report.answers, report.ending, report.seconds < 10) == (False, "timeout", True)
+    assert (verdicts(report), report.seconds < 10) == ({"reachable": "no"}, True)
+    assert report.finding("reachable").text.startswith(f"{server.url} does not answer")
+
+
+def test_a_model_that_hangs_costs_no_more_than_the_time_given(diagnose):
+    hangs = raw("", hold=30)
+    report = diagnose({"chat": hangs, "/responses": hangs, "/messages": hangs}, timeout=0.5)
+    assert (report.answers, report.seconds < 10) == (False, True)
+    assert report.finding("chat").text.startswith("Chat Completions: no answer within ")
+
+
+def test_a_path_that_is_never_answered_does_not_use_up_the_time(diagnose):
+    plain = page({"data": [{"id": "tiny"}]})
+    report = diagnose({"/v1/models": plain, "/api/v0/models": raw("", hold=30)}, timeout=1)
+    assert (report.finding("server").verdict, report.finding("chat").verdict) == ("unclear", "yes")
+
+
+def test_a_model_that_reasons_gets_room_to_come_to_the_point(patient):
+    server = patient(answers={"chat": answer("1", reasoning="Let me see.")})
+    examine(AgentOptions(model="tiny", base_url=server.url))
+    limits = [request.body["max_tokens"] for request in server.requests if request.body and "tools" in request.body]
+    assert min(limits) > 1000
 
 
 def test_what_was_found_before_an_interrupt_is_kept(patient):
