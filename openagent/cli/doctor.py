@@ -137,7 +137,8 @@ def summary(report: Report, paint: Callable[[str, str], str]) -> str:
     if report.answers:
         lines += ["To use it:", *(paint(line, "1") for line in _code(report)), ""]
     ends = {"timeout": ", stopped when the time was up (--timeout)", "interrupted": ", stopped by Ctrl-C"}
-    lines += [f"{report.requests} requests in {report.seconds:.1f} s{ends.get(report.ending, '')}"]
+    count = f"{report.requests} request{'' if report.requests == 1 else 's'}"
+    lines += [f"{count} in {report.seconds:.1f} s{ends.get(report.ending, '')}"]
     return "\n".join(lines)
 
 
