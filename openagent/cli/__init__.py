@@ -33,6 +33,7 @@ COMMANDS = {
     "ask": "ask a question and print the answer as it comes",
     "chat": "talk in the terminal; Ctrl-C stops an answer, Ctrl-D leaves",
     "batch": "ask for each row of a file; goes on where it was stopped",
+    "doctor": "find out what a server and its model can do",
     "models": "list the models that a server offers",
     "profiles": "list your profiles: settings by name",
     "key": "keep a key in a file that only you can read",
