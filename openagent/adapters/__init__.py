@@ -12,8 +12,9 @@ Owns: the contract, the request value, sealing of provider state. Does not know:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -96,6 +97,21 @@ class WireAdapter(ProviderAdapter):
     """An adapter of a wire format over HTTP. Subclasses encode requests and decode turns; both are pure."""
 
     _body: BodyDecoder | None = None
+    _said: tuple[Message, ...] = ()  # what the rows kept were encoded from
+    _rows: tuple[Any, ...] = ()
+
+    def rows(self, encoded: Callable[[Message], Iterable[Any]]) -> list[Any]:
+        """What ``encoded`` makes of each message, in one list; of a message that an earlier round sent, made then.
+
+        An exchange only adds to its conversation: encoding it anew in each round was a seventh of a tool loop of
+        20 rounds. Rows must not be changed. A conversation that was changed all the same is encoded anew.
+        """
+        count = len(self._said)
+        if len(self.messages) < count or not all(map(is_, self._said, self.messages)):
+            count, self._rows = 0, ()
+        self._rows += tuple(row for message in self.messages[count:] for row in encoded(message))
+        self._said = tuple(self.messages)
+        return list(self._rows)
 
     @abstractmethod
     def encode(self, instruction: str | None, include_tools: bool) -> Request:

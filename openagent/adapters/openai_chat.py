@@ -6,7 +6,7 @@ Source: https://platform.openai.com/docs/api-reference/chat; dialects are cited 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -70,15 +70,15 @@ class OpenAIChat(WireAdapter):
 
     def _messages(self, instruction: str | None) -> list[dict[str, Any]]:
         system = self.system_prompt(instruction)
-        messages = [{"role": "system", "content": system}] if system else []
-        for message in self.messages:
-            if (text := message.only_text) and not message.provider_state:
-                messages.append({"role": message.role, "content": text})
-            else:
-                messages += self._encoded(message)
-        return messages
+        head = [{"role": "system", "content": system}] if system else []
+        return head + self.rows(self._encoded)
 
-    def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
+    def _encoded(self, message: Message) -> Iterable[dict[str, Any]]:
+        if (text := message.only_text) and not message.provider_state:
+            return ({"role": message.role, "content": text},)  # most messages, and all of a long conversation
+        return self._encoded_blocks(message)
+
+    def _encoded_blocks(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:
             yield {"role": "tool", "tool_call_id": result.tool_use_id, "content": result_text(result)}
         if message.calls:

@@ -47,7 +47,7 @@ class OpenAIResponses(WireAdapter):
     def encode(self, instruction: str | None, include_tools: bool) -> Request:
         """The request for the next round."""
         options = self.options
-        body: dict[str, Any] = {"model": options.model, "input": self._input(), "stream": True, "store": False}
+        body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
         if system := self.system_prompt(instruction):
             body["instructions"] = system
         if self._replays_reasoning:
@@ -63,7 +63,7 @@ class OpenAIResponses(WireAdapter):
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
-        return self.post(_PATH, auth, body)
+        return self.post(_PATH, auth, body, {"input": self._input()})
 
     @property
     def _replays_reasoning(self) -> bool:
@@ -89,7 +89,7 @@ class OpenAIResponses(WireAdapter):
         return {member: vendor[member] for member in ("type", "name", "server_label") if member in vendor}
 
     def _input(self) -> list[dict[str, Any]]:
-        return list(distinct(item for message in self.messages for item in self._encoded(message)))
+        return list(distinct(self.rows(self._encoded)))
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:

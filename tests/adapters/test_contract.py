@@ -7,6 +7,7 @@ import pytest
 
 from openagent import (
     AgentError,
+    AgentOptions,
     APIError,
     CallAnnounced,
     ContextOverflowError,
@@ -286,3 +287,16 @@ def test_a_refused_request_is_the_same_error_on_every_wire(serve, connect, proto
 def test_a_prompt_that_is_too_long_is_the_same_error_on_every_wire(serve, connect, protocol):
     error = failed(connect(serve(failure(400, "prompt is too long: 9 tokens > 8 maximum")), protocol=protocol))
     assert (type(error), error.status, error.retryable) == (ContextOverflowError, 400, False)
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+def test_a_round_sends_what_an_adapter_made_anew_would_send(protocol):
+    """Rows are kept from round to round, unless the conversation was changed in between."""
+    options = AgentOptions(model="m", base_url="http://localhost/v1", protocol=protocol)
+    call = ToolUseBlock("c", "add", {"a": 1})
+    asked, said = [Message.user("q")], [Message.assistant("I add.", call), Message.tool_result("c", 2)]
+    kept = ADAPTERS[protocol](options, asked, [], None)
+    for messages in (asked, asked + said, [Message.user("else"), *said], [Message.user("short")]):
+        kept.messages[:] = messages
+        anew = ADAPTERS[protocol](options, messages, [], None)
+        assert kept.encode(None, False) == anew.encode(None, False)
