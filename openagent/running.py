@@ -56,9 +56,14 @@ def _available(name: str, known: list[str]) -> str:
     return f"Available tools: {', '.join([*close, *rest][:50])}"
 
 
-def run(tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = ()) -> ToolResultBlock:
-    """The result of one call: what the tool returned, as JSON, or an error that the model can read."""
-    text = problem(tool, call, known)
+def run(
+    tool: Tool | None, call: ToolUseBlock, known: Iterable[str] = (), *, is_checked: bool = False
+) -> ToolResultBlock:
+    """The result of one call: what the tool returned, as JSON, or an error that the model can read.
+
+    ``is_checked`` says that ``problem`` found none in this very call.
+    """
+    text = None if is_checked else problem(tool, call, known)
     if tool is None or text is not None:
         return failure(call, text or "")
     try:

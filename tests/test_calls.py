@@ -367,3 +367,19 @@ def test_a_class_and_an_object_without_methods_have_no_tools():
         tools_of(Basket)
     with pytest.raises(ConfigError, match="has no public methods"):
         tools_of(object())
+
+
+# Checks
+
+
+def test_a_call_that_a_listener_edits_is_checked_again(auto):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    ran = []
+    count = Tool("count", "Count.", schema, ran.append)
+    client, _ = auto(answer(calls=[call("count", {"n": 1}, id="c0")]), "done", tools=[count])
+    client.send("q")
+    for event in client.events():
+        if isinstance(event, CallStarted):
+            event.call.input["n"] = "many"
+    error = {"error": 'invalid arguments: n: expected integer, got "many"', "tool": "count", "id": "c0"}
+    assert (ran, results(client)) == ([], [error])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from ..errors import ConfigError
@@ -27,10 +28,17 @@ def check(schema: Schema, value: Any) -> str | None:
 
 def _validator(schema: Schema) -> Any:
     import jsonschema
-    import referencing
 
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return kind(schema, registry=referencing.Registry())  # an empty registry: nothing is fetched
+    return kind(schema, registry=_registry())
+
+
+@cache
+def _registry() -> Any:
+    """An empty registry, which never changes: nothing is fetched. To make one anew costs half of a small check."""
+    import referencing
+
+    return referencing.Registry()
 
 
 def _complaint(error: Any) -> str:
