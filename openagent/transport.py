@@ -143,16 +143,10 @@ class Line:
         raise faults.from_status(response.status_code, response.headers, body, url=self._url)
 
     def _prepared(self, request: Request) -> PreparedRequest:
-        import requests
-
         try:
-            prepared = requests.Request(request.method, request.url, dict(request.headers), data=request.body).prepare()
-        except requests.RequestException as exc:  # a host that is none
+            return self._connections.prepared(request.method, request.url, request.headers, request.body)
+        except foreign() as exc:  # a host that is none
             raise self._unsent(exc) from innermost(exc)
-        # requests and urllib3 send names and versions of their own unless told to skip it.
-        prepared.headers.setdefault("User-Agent", "@@@SKIP_HEADER@@@")
-        prepared.headers.setdefault("Accept-Encoding", "identity")  # so that no proxy gathers a block to compress
-        return prepared
 
     def _sent(self, prepared: PreparedRequest, *, may_be_stale: bool = True) -> Response | None:
         options = self._options
