@@ -167,6 +167,11 @@ class Answer:
         text = "".join(self._texts[place].joined() for place in sorted(self._texts))
         return [TextBlock(text)] if text else []
 
+    def text_at(self, place: Place) -> str:
+        """The text of one place, as far as it has come."""
+        text = self._texts.get(place)
+        return text.joined() if text else ""
+
     def is_empty(self) -> bool:
         """Whether neither text nor reasoning nor a call was heard."""
         return not (self._texts or self._calls or self._reasoned)
