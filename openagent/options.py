@@ -166,10 +166,10 @@ _DEFAULTS: dict[str, Any] = {
 
 def check_names(settings: Iterable[str]) -> None:
     """``ConfigError`` if one of these is no setting, with the name that was probably meant."""
-    from difflib import get_close_matches
-
     for name in settings:
         if name not in _DEFAULTS:
+            from difflib import get_close_matches  # slow to import
+
             close = get_close_matches(name, _DEFAULTS, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "see help(openagent.AgentOptions)"
             raise ConfigError(f"there is no setting {name!r}: {hint}")

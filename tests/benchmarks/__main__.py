@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks [MEASURE ...] [--write FILE]``: a table in Markdown, in under two minutes."""
+"""``python -m tests.benchmarks [MEASURE ...] [--peers] [--write FILE]``: a table in Markdown, in under two minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import platform
 import time
 from pathlib import Path
 
+from . import environments
 from .measures import ALL, Row
+from .peers import peers
 from .server import running
 
 HEAD = "| what | ours | other | ratio | goal | |\n|---|---|---|---|---|---|"
@@ -22,14 +24,18 @@ def line(row: Row) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"one of {', '.join(ALL)}; all if none is named")
+    parser.add_argument("--peers", action="store_true", help="measure the peers too, in environments that it makes")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there too")
     given = parser.parse_args()
+    if given.peers:
+        environments.make()
+    measures = [ALL[name] for name in given.measures or ALL] + [peers] * given.peers
     started = time.monotonic()
     lines = [HEAD]
     print(HEAD)
     with running() as port:
-        for name in given.measures or ALL:
-            for row in ALL[name](port):
+        for measure in measures:
+            for row in measure(port):
                 lines.append(line(row))
                 print(lines[-1], flush=True)
     closing = f"\nPython {platform.python_version()}, {platform.system()}; {time.monotonic() - started:.0f} s."
