@@ -56,7 +56,9 @@ class AnthropicTurn(TurnDecoder):
         if block is None:
             return False
         if block.kind == "text" and delta.type == "text_delta":
-            self._hear_text(block, delta.text)
+            if delta.text:
+                self.answer.ended = False
+                self.answer.text(delta.text, at=block.place)
         elif block.kind == "thinking" and delta.type == "thinking_delta":
             self._hear_thinking(block, delta.thinking)
         elif block.kind == "tool_use" and delta.type == "input_json_delta":
