@@ -48,6 +48,7 @@ def llm(url: str) -> Iterator[str]:
 
 
 def litellm(url: str) -> Iterator[str]:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the internet
     import litellm
 
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1_000_000_000  # our words are all alike
