@@ -17,7 +17,7 @@ from .approval import described
 from .events import CallFinished, CallStarted, Event, ReasoningDelta, RoundFinished, RunFinished, TextDelta
 from .markup import call_details, closing_line, escaped, reasoning_details, safe_markdown, shortened
 from .messages import ToolUseBlock
-from .waiting import is_notebook, waiting
+from .waiting import is_notebook, small, waiting
 
 REFRESH_SECONDS = 0.1
 _DRAWING_SHARE = 0.2
@@ -110,17 +110,26 @@ class Cell:
         self._view.closing = closing
         self._draw()
 
-    def _draw(self) -> None:
-        from IPython.display import display
+    def wait(self, line: str) -> None:
+        """Draw the line of those who wait, while there is nothing else to show."""
+        with self._lock:
+            if self._view.is_empty:
+                self._put({"text/markdown": small(line), "text/plain": line})
 
+    def _draw(self) -> None:
         with self._lock:
             started = time.monotonic()
-            if self._handle is None:
-                self._handle = display(self._view.bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
-            else:
-                self._handle.update(self._view.bundle(), raw=True)
+            self._put(self._view.bundle())
             ended = time.monotonic()
             self._due = ended + max(REFRESH_SECONDS, (ended - started) / _DRAWING_SHARE)
+
+    def _put(self, bundle: dict[str, str]) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(bundle, raw=True)
 
 
 class Lines:
@@ -160,7 +169,7 @@ def show(events: Iterator[Event]) -> None:
     started = time.monotonic()
     reason, usage, is_shown = "interrupted", None, False
     try:
-        with waiting("waiting for the answer") as line:
+        with waiting("waiting for the answer", place.wait if isinstance(place, Cell) else None) as line:
             for event in events:
                 if isinstance(event, (TextDelta, ReasoningDelta, CallStarted, RunFinished)):
                     line.stop()

@@ -80,10 +80,15 @@ class Line:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[Line]:
-    """Within this context a line says what is waited for, until its ``stop()``; another line makes room for it."""
+def waiting(text: str, cell: Callable[[str], None] | None = None) -> Iterator[Line]:
+    """Within this context a line says what is waited for, until its ``stop()``; another line makes room for it.
+
+    ``cell`` draws it in a notebook; without, it gets an output of its own.
+    """
     with hidden():
-        line = Line(text, _cell(), every=1.0) if is_notebook() else Line(text, _write if is_terminal() else None)
+        line = (
+            Line(text, cell or _cell(), every=1.0) if is_notebook() else Line(text, _write if is_terminal() else None)
+        )
         with shown(line):
             try:
                 yield line
@@ -153,16 +158,21 @@ def _write(text: str) -> None:
         pass
 
 
+def small(text: str) -> str:
+    """The line as HTML."""
+    from html import escape
+
+    return f"<small>{escape(text)}</small>" if text else ""
+
+
 def _cell() -> Callable[[str], None]:
     """A place in the cell, made when there is something to show."""
     handles: list[Any] = []
 
     def draw(text: str) -> None:
-        from html import escape
-
         from IPython.display import display
 
-        bundle = {"text/html": f"<small>{escape(text)}</small>" if text else "", "text/plain": text}
+        bundle = {"text/html": small(text), "text/plain": text}
         if handles:
             handles[0].update(bundle, raw=True)
         else:
