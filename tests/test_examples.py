@@ -128,11 +128,34 @@ SCRIPTS = {
         "19           It came on a Tuesday.     ?      ?\n"
         "[19: API error 400: that is no review]\n[2 answered, 1 failed, 24 tokens]\n",
     ),
+    "git_commit": (
+        [json.dumps({"subject": "Say hello", "body": "Nobody was greeted."})],
+        "Say hello\n\nNobody was greeted.\n",
+    ),
+    "log_analyser": (
+        [
+            answer(calls=[call("count_levels")]),
+            answer(calls=[call("search", {"pattern": "ERR("})]),
+            answer(calls=[call("search", {"pattern": "ERROR|WARNING"})]),
+            "The disk is full, so the upload failed. Free some space.",
+        ],
+        "[count_levels {} -> {'INFO': 1, 'WARNING': 1, 'ERROR': 1}]\n"
+        "[search {'pattern': 'ERR('} -> {'error': \"'ERR(' is no regular expression: missing ), unterminated "
+        "subpattern at position 3\", 'tool': 'search', 'id': 'call_2'}]\n"
+        "[search {'pattern': 'ERROR|WARNING'} -> ['2: 12:01 WARNING disk at 99 %', '3: 12:02 ERROR upload failed']]\n"
+        "The disk is full, so the upload failed. Free some space.\n",
+    ),
     "vision": (["Red.", "The same."], "Red.\nThe same.\n"),
     "errors_and_retry": (
         [failure(429, "slow down"), "Hi!", answer("Once upon a time", done=False, finish="unspecified"), "The end."],
         "Hi!\nThe answer broke off after: Once upon a time\nThe end.\n",
     ),
+}
+
+
+PIPED_IN = {
+    "git_commit": "--- a/hello.py\n+++ b/hello.py\n+print('hello')\n",
+    "log_analyser": "12:00 INFO started\n12:01 WARNING disk at 99 %\n12:02 ERROR upload failed\n",
 }
 
 
@@ -142,7 +165,12 @@ def test_each_example_does_what_it_shows(name):
     with ScriptedServer(*script, strict=name != "custom_adapter") as server:  # which speaks a wire of its own
         environment = os.environ | {"OPENAGENT_BASE_URL": server.url, "OPENAGENT_MODEL": "m"}
         done = subprocess.run(
-            [sys.executable, str(FOLDER / f"{name}.py")], env=environment, capture_output=True, text=True, timeout=60
+            [sys.executable, str(FOLDER / f"{name}.py")],
+            input=PIPED_IN.get(name),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert (done.stdout, done.stderr, done.returncode) == (expected, "", 0)
         assert server.complaints == []
