@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ConfigError
 from ..forms import Form
@@ -39,7 +39,7 @@ def map_prompts(
     workers: int = 8,
     window: int | None = None,
     ordered: bool = True,
-    progress: bool = True,
+    progress: bool | Literal["lines"] = True,
     raise_errors: bool = False,
     pace: Pace | None = None,
     budget: Budget | None = None,
@@ -54,7 +54,8 @@ def map_prompts(
     At most ``workers`` are asked at once, in threads or in your ``executor`` (processes, a cluster), and at most
     ``window`` are ahead of what you have taken. What goes wrong is the ``error`` of its result, unless
     ``raise_errors``. ``pace`` limits requests and tokens per time, ``budget`` ends the run when it is spent, ``cache``
-    is a folder of answers. Leaving the loop, or Ctrl-C, stops what is going on.
+    is a folder of answers. ``progress`` is shown in a terminal or a notebook, with ``"lines"`` elsewhere as well.
+    Leaving the loop, or Ctrl-C, stops what is going on.
     """
     _check(options, prompts, workers=workers, window=window)
     check_template(template)
@@ -98,7 +99,7 @@ class Run:
         ordered: bool,
         raise_errors: bool,
         budget: Budget,
-        progress: bool,
+        progress: bool | Literal["lines"],
     ) -> None:
         self.tally = Tally()
         self._frame = prompts if is_frame(prompts) else None
@@ -106,7 +107,8 @@ class Run:
         sources = iter(prompts) if self._frame is None else rows(self._frame)
         # The generators know nothing of this object, so that dropping it closes them at once.
         came = _results(desk, sources, window=window, ordered=ordered, budget=budget, tally=self.tally)
-        self._results = _told(came, self.tally, Progress(self._total) if progress else None, raise_errors)
+        told = Progress(self._total, in_pipes=progress == "lines") if progress else None
+        self._results = _told(came, self.tally, told, raise_errors)
 
     def __iter__(self) -> Run:
         return self

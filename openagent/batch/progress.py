@@ -1,4 +1,4 @@
-"""How far a run is: a bar in a terminal or a notebook that has ``tqdm``, else a line now and then; elsewhere nothing.
+"""How far a run is: a bar in a terminal or a notebook that has ``tqdm``, else a line now and then.
 
 Owns: what is shown of a run. Does not know: the run.
 """
@@ -18,24 +18,33 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress:
-    """Tells how far a run is. ``total`` is None if nobody knows how many prompts there are."""
+    """Tells how far a run is. ``total`` is None if nobody knows how many prompts there are.
+
+    Where nobody watches, as in a pipe, it is quiet, unless ``in_pipes``.
+    """
 
     def __init__(
-        self, total: int | None, *, to: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        total: int | None,
+        *,
+        to: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        in_pipes: bool = False,
     ) -> None:
         self._total = total
         self._to = to or sys.stderr
         self._clock = clock
         self._started = self._told = clock()
-        self._is_seen = self._to.isatty() or is_notebook()
-        self._bar = _bar(total, self._to) if self._is_seen else None
+        is_watched = self._to.isatty() or is_notebook()
+        self._has_lines = is_watched or in_pipes
+        self._bar = _bar(total, self._to) if is_watched else None
 
     def show(self, tally: Tally) -> None:
         """Another result is in."""
         if self._bar is not None:
             self._bar.set_postfix(errors=tally.failed, refresh=False)
             self._bar.update(1)
-        elif self._is_seen and self._clock() - self._told >= SECONDS_BETWEEN_LINES:
+        elif self._has_lines and self._clock() - self._told >= SECONDS_BETWEEN_LINES:
             self._told = self._clock()
             print(f"openagent: {line(tally, self._total, self._told - self._started)}", file=self._to, flush=True)
 

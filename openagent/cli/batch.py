@@ -66,7 +66,7 @@ def run_batch(chosen: argparse.Namespace) -> int:
                 pace=pace,
                 budget=budget,
                 cache=chosen.cache,
-                progress=not chosen.quiet,
+                progress=False if chosen.quiet else "lines",
             )
         finally:
             if not chosen.quiet:

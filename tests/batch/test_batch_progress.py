@@ -23,12 +23,12 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_without_tqdm_there_is_a_line_every_ten_seconds_in_a_terminal_only(monkeypatch, is_terminal):
+@pytest.mark.parametrize(("is_terminal", "in_pipes"), [(True, False), (False, False), (False, True)])
+def test_without_a_bar_there_is_a_line_every_ten_seconds_if_somebody_reads_it(monkeypatch, is_terminal, in_pipes):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     out, clock, tally = Terminal() if is_terminal else io.StringIO(), Clock(), Tally()
-    progress = Progress(100, to=out, clock=clock)
+    progress = Progress(100, to=out, clock=clock, in_pipes=in_pipes)
     for _ in range(50):
         clock.now += 0.5
         tally.answered += 1
@@ -38,7 +38,7 @@ def test_without_tqdm_there_is_a_line_every_ten_seconds_in_a_terminal_only(monke
         "openagent: 20 of 100, 0 failed, 2.0/s, about 40 s left",
         "openagent: 40 of 100, 0 failed, 2.0/s, about 30 s left",
     ]
-    assert out.getvalue().splitlines() == (lines if is_terminal else [])
+    assert out.getvalue().splitlines() == (lines if is_terminal or in_pipes else [])
 
 
 def test_a_number_that_nobody_knows_is_left_out():
