@@ -40,7 +40,8 @@ class OpenAIChat(WireAdapter):
         """The request for the next round."""
         options = self.options
         body: dict[str, Any] = {"model": options.model, "stream": True}
-        if options.include_usage:
+        # Mistral tells the usage unasked, and answers 422 to who asks (openai-agents-python#442, litellm#8978).
+        if options.include_usage and urlsplit(options.base_url).hostname != "api.mistral.ai":
             body["stream_options"] = {"include_usage": True}
         if options.max_tokens is not None:
             body[_limit_name(options.base_url)] = options.max_tokens

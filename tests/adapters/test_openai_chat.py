@@ -133,6 +133,7 @@ def test_the_query_of_the_address_is_kept():
 
 def test_usage_need_not_be_asked_for():
     assert "stream_options" not in body(include_usage=False)
+    assert "stream_options" not in body(base_url="https://api.mistral.ai/v1")
 
 
 def test_a_json_schema_is_a_response_format():
