@@ -22,6 +22,7 @@ from .messages import ContentBlock, FinishReason, Message
 from .sse import Frame, Framer, read_frame
 
 _FIELDS = (b":", b"data", b"event", b"id", b"retry")
+_HALF = object()  # what an event says that breaks off
 
 
 class TurnDecoder(ABC):
@@ -84,6 +85,7 @@ class BodyDecoder:
         self._document: bytearray | None = None
         self._is_known = False
         self._has_framed = False
+        self._is_last = False  # the frame under way has no blank line after it
         self._head = b""
         self.delivered = False
         self.done = False
@@ -98,12 +100,12 @@ class BodyDecoder:
         """The events that these bytes complete."""
         if self.done:
             return []
-        if not self._is_known:
-            chunk = self._recognise(chunk)
         try:
             self._bytes_left -= len(chunk)
             if self._bytes_left < 0:
                 raise self._limits.exceeded("answer_bytes")
+            if not self._is_known:
+                chunk = self._recognise(chunk)
             if self._document is not None:
                 self._grow(chunk)
             else:
@@ -145,7 +147,10 @@ class BodyDecoder:
         """The bytes held back so far, if they tell what kind of body this is; else nothing."""
         self._head += chunk
         start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if not start or b"\xef\xbb\xbf".startswith(self._head):
+        if b"\xef\xbb\xbf".startswith(self._head):
+            return b""
+        if not start:
+            self._head = self._head[-1:]  # of any number of blanks the last one says as much
             return b""
         self._is_known = True
         if start in b"{[<":
@@ -181,6 +186,8 @@ class BodyDecoder:
             if not data:
                 return
         payload = self._payload(data)
+        if payload is _HALF:
+            return
         if isinstance(payload, dict) and event != "error":
             self._has_framed = True
             self._turn.payload(payload)
@@ -206,6 +213,8 @@ class BodyDecoder:
         try:  # a gateway that reports an error in the midst of an event leaves its last line whole
             return codec.parse(data.rpartition(b"\n")[2] if b"\n" in data else b"", depth=depth)
         except ValueError:
+            if self._is_last:  # the body was cut within it
+                return _HALF
             shown = data[:200].decode("utf-8", "replace")
             raise InvalidResponseError(f"the server sent an event that is not JSON: {shown!r}", body=shown) from None
 
@@ -217,11 +226,8 @@ class BodyDecoder:
             self._framer.feed(self._head)
         frame = self._framer.rest()
         if frame is not None:
-            try:
-                self._hear(frame)
-            except InvalidResponseError:  # half an event: the body was cut there
-                if not self._turn.answer.ended:
-                    raise self._broken_off() from None
+            self._is_last = True
+            self._hear(frame)
         elif not self._has_framed and not _looks_like_stream(self._head):
             raise faults.not_an_answer(self._status, self._turn.headers, self._head)
 
