@@ -36,6 +36,7 @@ class TurnDecoder(ABC):
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
+        self.mask: faults.Mask = str  # what its errors quote goes through it
         self.answer = Answer()
         self.done = False
 
@@ -74,8 +75,10 @@ class BodyDecoder:
         status: int = 200,
         accept_unfinished: bool = False,
         limits: Limits | None = None,
+        mask: faults.Mask = str,
     ) -> None:
         self._turn = turn
+        self._mask = turn.mask = mask
         self._status = status
         self._accept_unfinished = accept_unfinished
         self._limits = limits or Limits()
@@ -194,7 +197,7 @@ class BodyDecoder:
             self.done = self._turn.done
             return
         if event == "error" and not (isinstance(payload, dict) and payload.get("error")):
-            raise faults.from_payload(payload, self._turn.headers)
+            raise faults.from_payload(payload, self._turn.headers, mask=self._mask)
         if isinstance(payload, list) and payload and isinstance(payload[0], dict):
             payload = payload[0]  # Gemini wraps an error in a list
         if isinstance(payload, dict):
@@ -215,7 +218,7 @@ class BodyDecoder:
         except ValueError:
             if self._is_last:  # the body was cut within it
                 return _HALF
-            shown = data[:200].decode("utf-8", "replace")
+            shown = self._mask(data.decode("utf-8", "replace"))[: faults.MAX_SAMPLE_CHARS]
             raise InvalidResponseError(f"the server sent an event that is not JSON: {shown!r}", body=shown) from None
 
     def _end_of_body(self) -> None:
@@ -229,28 +232,30 @@ class BodyDecoder:
             self._is_last = True
             self._hear(frame)
         elif not self._has_framed and not _looks_like_stream(self._head):
-            raise faults.not_an_answer(self._status, self._turn.headers, self._head)
+            raise self._not_an_answer(self._head)
 
     def _hear_document(self, body: bytes) -> None:
         if self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
-            raise faults.not_an_answer(self._status, self._turn.headers, body)
+            raise self._not_an_answer(body)
         try:
             payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"), depth=self._limits.json_depth)
         except codec.TooDeep:
             raise self._limits.exceeded("json_depth") from None
         except ValueError:
             if not codec.is_cut(body):
-                raise faults.not_an_answer(self._status, self._turn.headers, body) from None
-            raise StreamInterruptedError(
-                f"the reply broke off inside a JSON document: {body[-100:].decode('utf-8', 'replace')!r}"
-            ) from None
+                raise self._not_an_answer(body) from None
+            said = self._mask(body.decode("utf-8", "replace"))
+            raise StreamInterruptedError(f"the reply broke off inside a JSON document: {said[-100:]!r}") from None
         if isinstance(payload, list) and payload and isinstance(payload[0], dict):
             payload = payload[0]
         if isinstance(payload, dict) and payload.get("error"):
-            raise faults.from_payload(payload["error"], self._turn.headers, whole=payload)
+            raise faults.from_payload(payload["error"], self._turn.headers, whole=payload, mask=self._mask)
         if not isinstance(payload, dict) or not self._turn.document(payload):
-            raise faults.not_an_answer(self._status, self._turn.headers, body)
+            raise self._not_an_answer(body)
         self._turn.answer.ended = True
+
+    def _not_an_answer(self, body: bytes) -> InvalidResponseError:
+        return faults.not_an_answer(self._status, self._turn.headers, body, mask=self._mask)
 
     def _broken_off(self) -> StreamInterruptedError:
         if self._has_framed or self._document is not None:
