@@ -15,13 +15,13 @@ from openagent.testing import raw
 LOOK = Tool("look", "", {}, len)
 
 
-def ratio(work, size, *, times=16, tries=3):
-    """How much more CPU time so many times the size takes."""
+def ratio(work, size, *, times=16, tries=4):
+    """How much more CPU time so many times the size takes, in this thread: others may be at work beside it."""
 
     def cost(size):
-        started = time.process_time()
+        started = time.thread_time()
         work(size)
-        return time.process_time() - started
+        return time.thread_time() - started
 
     cost(size)  # what is imported and cached on first use
     # Of each size the best try, taken in turn: what else the machine does only ever adds.
