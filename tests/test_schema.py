@@ -16,7 +16,9 @@ from uuid import UUID
 
 import jsonschema
 import msgspec
+import pydantic
 import pytest
+import typing_extensions as extensions
 
 from openagent.errors import ConfigError
 from openagent.schema import (
@@ -523,8 +525,6 @@ def test_a_type_without_a_form_in_json_is_refused(kind, text):
 
 
 def test_notes_of_other_libraries_are_understood():
-    pydantic = pytest.importorskip("pydantic")
-    extensions = pytest.importorskip("typing_extensions")
     assert type_schema(Annotated[str, pydantic.Field(description="d", min_length=1), Color, object()]) == STR | {
         "minLength": 1,
         "description": "d",
@@ -571,8 +571,6 @@ def test_init_variables_are_fields_and_others_are_not():
 
 
 def test_a_typed_dict_says_which_keys_are_required():
-    extensions = pytest.importorskip("typing_extensions")
-
     class Song(extensions.TypedDict, total=False):
         title: "extensions.Required[str]"
         year: "extensions.NotRequired[int]"
@@ -587,7 +585,6 @@ def test_a_typed_dict_says_which_keys_are_required():
 
 
 def test_a_pydantic_model_knows_its_own_schema():
-    pydantic = pytest.importorskip("pydantic")
     inner = pydantic.create_model("Inner", when=(date, ...))
     outer = pydantic.create_model("Outer", inner=(inner, ...))
     schema = function_schema(taking(outer)).schema
