@@ -74,7 +74,7 @@ class Dechunker:
 def _size(line: bytes) -> int:
     token = line.partition(b";")[0].strip()
     if not token.isalnum():  # int() takes signs and underscores too
-        raise ValueError(f"{line[:40]!r} is no size of a chunk")
+        raise ValueError(f"{len(line)} bytes that are no size of a chunk")  # not quoted: they may hold a key
     return int(token, 16)
 
 

@@ -22,6 +22,7 @@ from .messages import ContentBlock, FinishReason, Message
 from .sse import Frame, Framer, read_frame
 
 _FIELDS = (b":", b"data", b"event", b"id", b"retry")
+_HALF = object()  # what an event says that breaks off
 
 
 class TurnDecoder(ABC):
@@ -35,6 +36,7 @@ class TurnDecoder(ABC):
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers
+        self.mask: faults.Mask = str  # what its errors quote goes through it
         self.answer = Answer()
         self.done = False
 
@@ -73,8 +75,10 @@ class BodyDecoder:
         status: int = 200,
         accept_unfinished: bool = False,
         limits: Limits | None = None,
+        mask: faults.Mask = str,
     ) -> None:
         self._turn = turn
+        self._mask = turn.mask = mask
         self._status = status
         self._accept_unfinished = accept_unfinished
         self._limits = limits or Limits()
@@ -84,6 +88,7 @@ class BodyDecoder:
         self._document: bytearray | None = None
         self._is_known = False
         self._has_framed = False
+        self._is_last = False  # the frame under way has no blank line after it
         self._head = b""
         self.delivered = False
         self.done = False
@@ -98,12 +103,12 @@ class BodyDecoder:
         """The events that these bytes complete."""
         if self.done:
             return []
-        if not self._is_known:
-            chunk = self._recognise(chunk)
         try:
             self._bytes_left -= len(chunk)
             if self._bytes_left < 0:
                 raise self._limits.exceeded("answer_bytes")
+            if not self._is_known:
+                chunk = self._recognise(chunk)
             if self._document is not None:
                 self._grow(chunk)
             else:
@@ -145,7 +150,10 @@ class BodyDecoder:
         """The bytes held back so far, if they tell what kind of body this is; else nothing."""
         self._head += chunk
         start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if not start or b"\xef\xbb\xbf".startswith(self._head):
+        if b"\xef\xbb\xbf".startswith(self._head):
+            return b""
+        if not start:
+            self._head = self._head[-1:]  # of any number of blanks the last one says as much
             return b""
         self._is_known = True
         if start in b"{[<":
@@ -181,13 +189,15 @@ class BodyDecoder:
             if not data:
                 return
         payload = self._payload(data)
+        if payload is _HALF:
+            return
         if isinstance(payload, dict) and event != "error":
             self._has_framed = True
             self._turn.payload(payload)
             self.done = self._turn.done
             return
         if event == "error" and not (isinstance(payload, dict) and payload.get("error")):
-            raise faults.from_payload(payload, self._turn.headers)
+            raise faults.from_payload(payload, self._turn.headers, mask=self._mask)
         if isinstance(payload, list) and payload and isinstance(payload[0], dict):
             payload = payload[0]  # Gemini wraps an error in a list
         if isinstance(payload, dict):
@@ -206,7 +216,9 @@ class BodyDecoder:
         try:  # a gateway that reports an error in the midst of an event leaves its last line whole
             return codec.parse(data.rpartition(b"\n")[2] if b"\n" in data else b"", depth=depth)
         except ValueError:
-            shown = data[:200].decode("utf-8", "replace")
+            if self._is_last:  # the body was cut within it
+                return _HALF
+            shown = self._mask(data.decode("utf-8", "replace"))[: faults.MAX_SAMPLE_CHARS]
             raise InvalidResponseError(f"the server sent an event that is not JSON: {shown!r}", body=shown) from None
 
     def _end_of_body(self) -> None:
@@ -217,34 +229,33 @@ class BodyDecoder:
             self._framer.feed(self._head)
         frame = self._framer.rest()
         if frame is not None:
-            try:
-                self._hear(frame)
-            except InvalidResponseError:  # half an event: the body was cut there
-                if not self._turn.answer.ended:
-                    raise self._broken_off() from None
+            self._is_last = True
+            self._hear(frame)
         elif not self._has_framed and not _looks_like_stream(self._head):
-            raise faults.not_an_answer(self._status, self._turn.headers, self._head)
+            raise self._not_an_answer(self._head)
 
     def _hear_document(self, body: bytes) -> None:
         if self._head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
-            raise faults.not_an_answer(self._status, self._turn.headers, body)
+            raise self._not_an_answer(body)
         try:
             payload = codec.parse(body.removeprefix(b"\xef\xbb\xbf"), depth=self._limits.json_depth)
         except codec.TooDeep:
             raise self._limits.exceeded("json_depth") from None
         except ValueError:
             if not codec.is_cut(body):
-                raise faults.not_an_answer(self._status, self._turn.headers, body) from None
-            raise StreamInterruptedError(
-                f"the reply broke off inside a JSON document: {body[-100:].decode('utf-8', 'replace')!r}"
-            ) from None
+                raise self._not_an_answer(body) from None
+            said = self._mask(body.decode("utf-8", "replace"))
+            raise StreamInterruptedError(f"the reply broke off inside a JSON document: {said[-100:]!r}") from None
         if isinstance(payload, list) and payload and isinstance(payload[0], dict):
             payload = payload[0]
         if isinstance(payload, dict) and payload.get("error"):
-            raise faults.from_payload(payload["error"], self._turn.headers, whole=payload)
+            raise faults.from_payload(payload["error"], self._turn.headers, whole=payload, mask=self._mask)
         if not isinstance(payload, dict) or not self._turn.document(payload):
-            raise faults.not_an_answer(self._status, self._turn.headers, body)
+            raise self._not_an_answer(body)
         self._turn.answer.ended = True
+
+    def _not_an_answer(self, body: bytes) -> InvalidResponseError:
+        return faults.not_an_answer(self._status, self._turn.headers, body, mask=self._mask)
 
     def _broken_off(self) -> StreamInterruptedError:
         if self._has_framed or self._document is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import codec
@@ -19,6 +19,9 @@ from .errors import AgentError, APIError, ContextOverflowError, InvalidResponseE
 from .retry import RETRYABLE_STATUSES
 
 MAX_BODY_CHARS = 2000
+MAX_SAMPLE_CHARS = 200
+
+Mask = Callable[[str], str]  # a text without the secrets in it; asked before a text is cut, or half a secret stays
 
 _STATUS_OF_TYPE = {
     "overloaded_error": 529,
@@ -50,9 +53,9 @@ _HINTS = {
 }
 
 
-def from_status(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> AgentError:
+def from_status(status: int, headers: Mapping[str, str], body: bytes, *, url: str, mask: Mask = str) -> AgentError:
     """The error of an HTTP reply that is not 2xx. ``headers`` must ignore case."""
-    text = body.decode("utf-8", "replace").strip()
+    text = mask(body.decode("utf-8", "replace").strip())
     if 300 <= status < 400:
         place = headers.get("Location", "nowhere").partition("?")[0]
         return APIError(
@@ -64,24 +67,26 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, *, url: st
     return _error(_message(said) or _snippet(text) or "(no text)", status, headers, text, _object(said))
 
 
-def from_payload(error: Any, headers: Mapping[str, str], *, whole: Any = None) -> APIError:
+def from_payload(error: Any, headers: Mapping[str, str], *, whole: Any = None, mask: Mask = str) -> APIError:
     """The error of an error object or text inside a reply that began well."""
     said = {"error": error} if not isinstance(error, dict) else error
     message = _message(said) or "the server reported an error without details"
     kind = said.get("type")
     if isinstance(kind, str) and kind and kind != "error" and not message.startswith(kind):
         message = f"{kind}: {message}"
-    return _error(message, _status(said), headers, _json(error if whole is None else whole), said)
+    body = _json(error if whole is None else whole)
+    return _error(mask(message), _status(said), headers, mask(body), said)
 
 
-def not_an_answer(status: int, headers: Mapping[str, str], body: bytes) -> InvalidResponseError:
+def not_an_answer(status: int, headers: Mapping[str, str], body: bytes, *, mask: Mask = str) -> InvalidResponseError:
     """The error of a 2xx reply that is no answer at all, such as a web page."""
+    text = mask(body.decode("utf-8", "replace"))
     kind = headers.get("Content-Type", "no content type")
     return InvalidResponseError(
         f"the reply (status {status}, {kind}) is no answer of this protocol; it starts with "
-        f"{body[:200].decode('utf-8', 'replace')!r}. Check base_url: it usually ends with /v1",
+        f"{text[:MAX_SAMPLE_CHARS]!r}. Check base_url: it usually ends with /v1",
         status=status,
-        body=body[:MAX_BODY_CHARS].decode("utf-8", "replace"),
+        body=text[:MAX_BODY_CHARS],
     )
 
 
@@ -168,7 +173,7 @@ def _message(said: Any, depth: int = 8) -> str:
 
 
 def _snippet(text: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)).strip()[:200]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)).strip()[:MAX_SAMPLE_CHARS]
 
 
 def _status(said: Mapping[str, Any]) -> int | None:

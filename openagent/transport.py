@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from . import faults, retry
-from .adapters import MakeDecoder, Request
+from .adapters import MakeDecoder, Request, masked
 from .connection import Connections, drain, read
 from .decoding import BodyDecoder
 from .errors import AgentError, InvalidResponseError, Timeout
@@ -140,7 +141,8 @@ class Line:
             _leave(response, can_reuse=True)
         if self._interrupt.is_set():
             return None
-        raise faults.from_status(response.status_code, response.headers, body, url=self._url)
+        mask = partial(masked, self._options)
+        raise faults.from_status(response.status_code, response.headers, body, url=self._url, mask=mask)
 
     def _prepared(self, request: Request) -> PreparedRequest:
         try:
@@ -213,13 +215,10 @@ class Line:
         return Timeout(f"the deadline of {self._options.deadline:g} s has passed")
 
     def _scrub(self, error: AgentError) -> None:
-        """Servers quote what they refuse; a key must not get into a log that way."""
-        headers = [value.removeprefix("Bearer ") for value in self._options.headers.values()]
-        for secret in (self._options.api_key, *headers):
-            if secret and len(secret) >= 8:
-                error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
-                error.body = error.body and error.body.replace(secret, "***")
-                error.request_id = error.request_id and error.request_id.replace(secret, "***")
+        """What is quoted whole; what is cut is masked before (``faults.Mask``). A key must not get into a log so."""
+        error.args = tuple(masked(self._options, str(arg)) for arg in error.args)
+        error.body = error.body and masked(self._options, error.body)
+        error.request_id = error.request_id and masked(self._options, error.request_id)
 
 
 def _leave(response: Response, *, can_reuse: bool) -> None:

@@ -24,7 +24,7 @@ from openagent import (
 from openagent.testing import ScriptedServer, raw
 
 FOLDER = Path(__file__).parent / "cases"
-CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
+CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*-*.json"))]
 ERRORS = {
     "stream_interrupted": StreamInterruptedError,
     "api_error": APIError,

@@ -85,9 +85,6 @@ def terminal():
 
 @pytest.mark.parametrize("without", ["", PLAIN])
 def test_ctrl_c_stops_the_answer_and_ctrl_d_the_chat(serve, terminal, without):
-    if not without:
-        pytest.importorskip("prompt_toolkit")
-        pytest.importorskip("rich")
     server = serve(answer("Once upon a time", hold=30, done=False, finish="unspecified"), "Fine, **thanks**.")
     screen = terminal(server, without=without)
     screen.wait_for("Ctrl-D leaves")
@@ -112,7 +109,6 @@ def test_ctrl_c_stops_the_answer_and_ctrl_d_the_chat(serve, terminal, without):
 
 
 def test_several_lines_are_one_prompt_at_a_terminal(serve, terminal):
-    pytest.importorskip("prompt_toolkit")
     server = serve("a")
     screen = terminal(server)
     screen.wait_for(">")
@@ -185,7 +181,6 @@ def test_the_question_comes_to_the_terminal_though_stdin_is_a_pipe(serve, termin
 
 
 def test_lines_that_were_typed_can_be_had_again(serve, terminal, tmp_path):
-    pytest.importorskip("prompt_toolkit")
     server = serve("a", "b")
     for keys in ("Who are you?\r", "\x1b[A\r"):
         screen = terminal(server, XDG_DATA_HOME=str(tmp_path))
@@ -199,7 +194,6 @@ def test_lines_that_were_typed_can_be_had_again(serve, terminal, tmp_path):
 
 
 def test_no_color_is_obeyed_and_windows_has_no_termios(serve, terminal):
-    pytest.importorskip("rich")
     coloured = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])(?:;[0-9;]*)?m")
     script = "```python\nfor x in range(3): print(x)\n```\n"
     seen = []

@@ -71,7 +71,7 @@ def test_a_key_that_the_server_quotes_is_not_shown(models, listing):
 def test_what_is_no_list_is_told(models, listing, body):
     code, out, err = models(listing(raw(body, headers=JSON)))
     assert (code, out) == (1, "")
-    assert err.startswith("openagent: error: the server sent no list of models: b'")
+    assert err.startswith("openagent: error: the server sent no list of models: '")
 
 
 def test_a_body_that_breaks_off_is_an_error_of_ours(models, listing):

@@ -7,6 +7,7 @@ from datetime import date
 from enum import Enum
 from typing import Annotated, Literal, NamedTuple, TypedDict
 
+import pydantic
 import pytest
 
 from openagent import (
@@ -113,8 +114,6 @@ def test_each_shape_has_its_value(serve, connect, shape, said, value, protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pydantic_model_comes_out(serve, connect, protocol):
-    pydantic = pytest.importorskip("pydantic")
-
     class Corner(pydantic.BaseModel):
         x: int = pydantic.Field(ge=0)
 

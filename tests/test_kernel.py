@@ -3,9 +3,8 @@
 import ast
 import time
 
+import jupyter_client
 import pytest
-
-jupyter_client = pytest.importorskip("jupyter_client")
 
 SETUP = """
 import threading, time

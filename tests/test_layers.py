@@ -81,6 +81,7 @@ HEAVY = {
     "sseclient": {"sse"},
     "msgspec": {"codec", "schema", *TYPED},
     "jsonschema": {"schema"},
+    "jsonschema_specifications": {"schema"},
     "referencing": {"schema"},
     "docstring_parser": {"schema"},
     "xllamacpp": {"local"},

@@ -1,5 +1,7 @@
 """How much a server may send: each limit is a setting, and the error names it."""
 
+import json
+
 import pytest
 
 from openagent import APIError, ConfigError, InvalidResponseError, Limits, Message, Tool
@@ -38,6 +40,7 @@ HUGE = {
     "calls": answer(calls=[call("look")] * 21),
     "event_bytes": raw(b"data: {" + b" " * 3000),
     "event_bytes of a line": raw(*[b"x" * 100] * 30, headers={}),
+    "answer_bytes of blanks": raw(*[b"\n" * 1000] * 60),
     "answer_bytes": raw(*[b": heartbeat heartbeat\n\n"] * 2500),
     "document_bytes": raw(b"{" + b" " * 3000, headers=JSON),
     "json_depth": raw(f"data: {DEEP}\n\n"),
@@ -68,6 +71,24 @@ def test_beyond_a_limit_is_an_error_that_names_it_and_the_client_goes_on(serve, 
         client.ask("q")
     assert (caught.value.retryable, ran, client.history) == (False, [], [Message.user("q")])
     assert (client.ask("q"), client.history[-1]) == ("fine", Message.assistant("fine"))
+
+
+LAST_EVENTS = {
+    "openai-chat": {"choices": [{"index": 0, "delta": {"content": WORDS}, "finish_reason": "stop"}]},
+    "openai-responses": {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": WORDS},
+    "anthropic": {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": WORDS}},
+}
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+def test_a_limit_counts_for_a_last_event_without_its_blank_line(serve, connect, protocol):
+    """Issue 4.5: it is no broken stream, which would be asked for again."""
+    events = [{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}]
+    events = [*events * (protocol == "anthropic"), LAST_EVENTS[protocol]]
+    body = "\n\n".join(f"data: {json.dumps(event)}" for event in events)
+    client = connect(serve(raw(body)), protocol=protocol, limits=LIMITS)
+    with pytest.raises(InvalidResponseError, match="the limit answer_chars"):
+        client.ask("q")
 
 
 @pytest.mark.parametrize("protocol", ADAPTERS)

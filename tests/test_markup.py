@@ -1,5 +1,6 @@
 """What a model wrote cannot bring an element into a page, and still looks as it was meant."""
 
+import markdown_it
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +8,6 @@ from hypothesis import strategies as st
 from openagent import Message, ToolUseBlock, Usage
 from openagent.markup import closing_line, conversation_html, message_html, safe_markdown, usage_html
 
-markdown_it = pytest.importorskip("markdown_it")
 DOLLAR = "<span>\\$</span>"
 
 

@@ -5,11 +5,9 @@ import re
 import warnings
 
 import pytest
+from jupyter_client import manager
 
 from openagent.testing import ScriptedServer, answer, call, failure
-
-manager = pytest.importorskip("jupyter_client.manager")
-pytest.importorskip("ipykernel")
 
 SETUP = """
 from openagent import *
@@ -122,7 +120,6 @@ def test_the_stop_button_takes_the_line_of_waiting_away(cell):
 
 
 def test_a_batch_has_a_bar_in_a_notebook(cell):
-    pytest.importorskip("tqdm")
     notebook = cell("[result.answer for result in map_prompts(client.options, ['p', 'q'])]", "yes", "yes")
     assert notebook.displays["result"]["text/plain"] == "['yes', 'yes']"
     assert "2/2" in notebook.out or len(notebook.displays) > 1

@@ -13,8 +13,6 @@ import requests
 
 from openagent.local import serve
 
-pytest.importorskip("xllamacpp", reason="needs openagent[local]")
-
 QUESTION = "What is the capital of France?"
 ANSWER = "The capital of France is Paris."
 STORY = "Write a long story about a dog."

@@ -5,8 +5,6 @@ import pytest
 from openagent import Client, Message, RoundFinished, TextDelta, ToolUseBlock, tool
 from openagent.client import ADAPTERS
 
-pytest.importorskip("xllamacpp", reason="needs openagent[local]")
-
 
 @tool
 def opening_hours(place: str) -> str:

@@ -74,6 +74,44 @@ def test_no_error_tells_a_secret_that_the_server_quotes(connect, name, protocol)
     assert KEY in repr(server.requests[0].headers)
 
 
+LONG_KEY = "".join(f"_{n:02}_" for n in range(16))
+TOLD_WHOLE = len(LONG_KEY) // 2  # so much of a key stands before the place where its text is cut
+
+
+def padded(size):
+    return "x" * (size - TOLD_WHOLE) + LONG_KEY + "x" * 300
+
+
+CUT = {
+    "a sample of an event": raw(f"data: {padded(200)}\n\n"),
+    "a sample of a page": raw(f"<html>{padded(194)}", framing="length"),
+    "the body of a page": raw(f"<html>{padded(1994)}", framing="length"),
+    "the words of a refusal": failure(400, padded(2000)),
+    "the words of a page": failure(400, body=padded(200)),
+    "the body of a refusal": failure(400, body=padded(2000)),
+    "an error in the stream": raw(ERROR_EVENT.replace(QUOTED, padded(2000))),
+    "a document of an error": raw(json.dumps({"error": padded(2000)}), headers={"Content-Type": "application/json"}),
+    "the end of half a document": raw(
+        '{"a": "' + LONG_KEY + "x" * (100 - TOLD_WHOLE), headers={"Content-Type": "application/json"}
+    ),
+    "a size that is none": raw(padded(40) + "\r\n", headers={"Transfer-Encoding": "chunked"}, framing="close"),
+}
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+@pytest.mark.parametrize("name", CUT)
+def test_a_secret_across_the_place_where_a_text_is_cut_is_masked(connect, name, protocol):
+    """Promise 5: half a key is a secret too."""
+    with ScriptedServer(CUT[name], strict=False) as server:
+        client = connect(server, protocol=protocol, api_key=LONG_KEY)
+        with pytest.raises(AgentError) as caught:
+            client.ask("q")
+    told = everything_printable(caught.value)
+    assert [
+        part for part in (LONG_KEY[start : start + 4] for start in range(0, len(LONG_KEY), 4)) if part in told
+    ] == []
+
+
 UNREACHED = {
     "refused": {"base_url": "http://127.0.0.1:9/v1"},
     "refused, a key in the query": {"base_url": "http://127.0.0.1:9/v1?key=query-s3cr3t"},

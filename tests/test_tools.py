@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+import numpy
 import pytest
 
 from openagent.errors import ConfigError, ToolError
@@ -546,7 +547,6 @@ def test_a_result_nested_without_end_is_told_by_its_text_from_some_depth():
 
 
 def test_values_of_numpy_and_pandas_are_readable():
-    numpy = pytest.importorskip("numpy")
     assert content({"a": numpy.int64(1), "b": numpy.bool_(True), "c": numpy.float64("nan")}) == {
         "a": 1,
         "b": True,

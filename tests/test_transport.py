@@ -4,11 +4,9 @@ import contextlib
 import gc
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ import traceback
 
 import pytest
 import requests
+import trustme
 
 from openagent import (
     AgentError,
@@ -549,15 +548,11 @@ def test_a_proxy_that_refuses_a_tunnel_never_hears_the_key():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    folder = tmp_path_factory.mktemp("tls")
-    key, path = str(folder / "key.pem"), str(folder / "certificate.pem")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", path]
-    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*made, *name], check=True, capture_output=True)
+    authority = trustme.CA()
+    path = str(tmp_path_factory.mktemp("tls") / "certificate.pem")
+    authority.cert_pem.write_to_path(path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path, key)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
     return path, context
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import is_
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -133,8 +134,13 @@ class WireAdapter(ProviderAdapter):
     def _make_decoder(self, status: int, headers: Mapping[str, str]) -> BodyDecoder:
         turn = self.decoder(headers)
         options = self.options
-        unfinished, limits = options.accept_unfinished, options.limits
-        self._body = BodyDecoder(turn, status=status, accept_unfinished=unfinished, limits=limits)
+        self._body = BodyDecoder(
+            turn,
+            status=status,
+            accept_unfinished=options.accept_unfinished,
+            limits=options.limits,
+            mask=partial(masked, options),
+        )
         return self._body
 
     @property
@@ -166,6 +172,15 @@ class WireAdapter(ProviderAdapter):
         if conversation:
             text = f"{codec.dump_plain(conversation)[:-1]},{text[1:]}"
         return Request(endpoint(self.options.base_url, path), headers, text.encode())
+
+
+def masked(options: AgentOptions, text: str) -> str:
+    """The text without the key and the values of the user's headers: servers quote what they refuse."""
+    headers = [value.removeprefix("Bearer ") for value in options.headers.values()]
+    for secret in (options.api_key, *headers):
+        if secret and len(secret) >= 8:
+            text = text.replace(secret, "***")
+    return text
 
 
 def written(value: Any) -> str:

@@ -85,7 +85,7 @@ class AnthropicTurn(TurnDecoder):
         elif kind == "message":  # a gateway that answers a stream with the whole message
             self.document(payload)
         elif kind == "error" or payload.get("error"):
-            raise faults.from_payload(payload.get("error") or payload, self.headers, whole=payload)
+            raise faults.from_payload(payload.get("error") or payload, self.headers, whole=payload, mask=self.mask)
 
     def document(self, payload: dict[str, Any]) -> bool:
         """Hear a whole ``message``."""

@@ -74,7 +74,7 @@ class ChatTurn(TurnDecoder):
             delta = _whole(choice.get("message"))  # a document, or a gateway that answers a stream like one
         error = payload.get("error") or choice.get("error")
         if error and not _says_something(delta):
-            raise faults.from_payload(error, self.headers, whole=payload)
+            raise faults.from_payload(error, self.headers, whole=payload, mask=self.mask)
         if answer.id is None and payload.get("id"):
             answer.id, answer.model = str(payload["id"]), _text(payload.get("model")) or None
         if delta:

@@ -117,7 +117,7 @@ class ResponsesTurn(TurnDecoder):
         named = error
         if isinstance(error, dict) and error.get("type") in (None, "", "error"):
             named = error | {"type": error.get("code")}  # the word that says what kind of error it is
-        return faults.from_payload(named, self.headers, whole=error)
+        return faults.from_payload(named, self.headers, whole=error, mask=self.mask)
 
     def _added(self, event: dict[str, Any]) -> None:
         item = event.get("item")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import codec, local
-from ..adapters import WireAdapter, endpoint
+from ..adapters import WireAdapter, endpoint, masked
 from ..client import ADAPTERS
 from ..connection import Connections
 from ..errors import ConfigError, InvalidResponseError
@@ -58,20 +58,21 @@ def offered(options: AgentOptions) -> list[str]:
         body = line.document(replace(usual, url=_url(options), headers=headers, body=b"", method="GET"))
     finally:
         connections.close()
-    return _names(body)
+    return _names(body, options)
 
 
 def _url(options: AgentOptions) -> str:
     return endpoint(options.base_url, "/models")
 
 
-def _names(body: bytes) -> list[str]:
+def _names(body: bytes, options: AgentOptions) -> list[str]:
     try:
         said: Any = codec.parse(body)
     except ValueError:
         said = None
     rows = said.get("data", said.get("models")) if isinstance(said, dict) else said
     if not isinstance(rows, list):
-        raise InvalidResponseError(f"the server sent no list of models: {body[:200]!r}")
+        text = masked(options, body.decode("utf-8", "replace"))
+        raise InvalidResponseError(f"the server sent no list of models: {text[:200]!r}")
     names = [row.get("id") or row.get("name") for row in rows if isinstance(row, dict)]
     return [name for name in names if isinstance(name, str)]

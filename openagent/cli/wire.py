@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import codec
-from ..adapters import Request
+from ..adapters import Request, masked
 from ..client import ADAPTERS
 from ..events import Event
 from ..messages import Message
@@ -66,6 +66,4 @@ def _headers(mark: str, headers: Mapping[str, str]) -> str:
 
 
 def _indented(mark: str, text: str, options: AgentOptions) -> str:
-    if options.api_key and len(options.api_key) >= 8:
-        text = text.replace(options.api_key, "***")
-    return "\n".join(mark + line for line in _IMAGE.sub(r"\1...", text).splitlines())
+    return "\n".join(mark + line for line in _IMAGE.sub(r"\1...", masked(options, text)).splitlines())

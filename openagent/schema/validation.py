@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from ..errors import ConfigError
@@ -28,17 +27,12 @@ def check(schema: Schema, value: Any) -> str | None:
 
 def _validator(schema: Schema) -> Any:
     import jsonschema
+    from jsonschema_specifications import REGISTRY
 
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return kind(schema, registry=_registry())
-
-
-@cache
-def _registry() -> Any:
-    """An empty registry, which never changes: nothing is fetched. To make one anew costs half of a small check."""
-    import referencing
-
-    return referencing.Registry()
+    # A registry, or jsonschema fetches what it does not know; this one, as any other is merged with it, in Rust that
+    # swallows a Ctrl-C (rpds: the update of a HashTrieMap asks isinstance() and takes an exception for a no).
+    return kind(schema, registry=REGISTRY)
 
 
 def _complaint(error: Any) -> str:

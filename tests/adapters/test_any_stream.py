@@ -327,6 +327,7 @@ LARGE = {
     "many lines of one event": b"data: 1\n" * (MEGABYTE // 8) + b"\n",
     "heartbeats": b": ping\n\n" * (MEGABYTE // 8),
     "line ends": b"\r\n" * (MEGABYTE // 2),
+    "blanks": b" " * MEGABYTE,
     "text in pieces": DELTA * (MEGABYTE // len(DELTA)),
     "a document": b'{"choices":[{"message":{"content":"' + b"x" * MEGABYTE + b'"}}]}',
     "brackets": b"[" * MEGABYTE,

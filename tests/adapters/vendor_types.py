@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-import pytest
-
-pydantic = pytest.importorskip("pydantic")
-chat = pytest.importorskip("openai.types.chat.completion_create_params")
-responses = pytest.importorskip("openai.types.responses.response_create_params")
-anthropic = pytest.importorskip("anthropic.types.message_create_params")
+import pydantic
+from anthropic.types import message_create_params as anthropic
+from openai.types.chat import completion_create_params as chat
+from openai.types.responses import response_create_params as responses
 
 TYPES = {
     "openai-chat": pydantic.TypeAdapter(chat.CompletionCreateParamsStreaming),

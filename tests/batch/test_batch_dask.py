@@ -6,11 +6,7 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from openagent.testing import answer, call
-
-pytest.importorskip("distributed")
 
 # In a process of its own: what a cluster leaves behind (threads, loops, signal handlers) is no other test's business.
 SCRIPT = """

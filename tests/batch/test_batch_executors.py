@@ -6,6 +6,7 @@ import pickle
 import sys
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -65,7 +66,7 @@ def spawned():
 
 
 def loky():
-    return pytest.importorskip("loky").ProcessPoolExecutor(2)
+    return import_module("loky").ProcessPoolExecutor(2)
 
 
 @pytest.mark.parametrize("pool", [spawned, loky])

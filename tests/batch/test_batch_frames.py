@@ -1,6 +1,7 @@
 """``map_prompts`` with data frames of pandas and polars."""
 
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 
@@ -22,7 +23,7 @@ def asked_about(server, frame, **how):
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_frame_gets_its_answers_in_columns(serve, library):
-    frames = pytest.importorskip(library)
+    frames = import_module(library)
     frame = frames.DataFrame({"text": ["a", "b"], "n": [1, 2]})
     if library == "pandas":
         frame.index = [7, 9]
@@ -46,7 +47,7 @@ def test_values_that_are_missing_here_and_there_stand_in_a_frame(serve, library)
 
     said = {"owl": '{"name": "owl", "legs": 2}', "kiwi": '{"name": "kiwi"}'}
     server = serve(lambda request: said.get(prompt_of(request), failure(400, "no")), repeat=True)
-    frame = pytest.importorskip(library).DataFrame({"prompt": ["fog", *["kiwi"] * 150, "owl"]})
+    frame = import_module(library).DataFrame({"prompt": ["fog", *["kiwi"] * 150, "owl"]})
     answers = list(asked_about(server, frame, schema=Bird).frame()["answer"])
     if library == "pandas":
         assert answers == [None, *[Bird("kiwi")] * 150, Bird("owl", 2)]
@@ -56,6 +57,6 @@ def test_values_that_are_missing_here_and_there_stand_in_a_frame(serve, library)
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_column_that_is_taken_is_told_before_anything_is_sent(serve, library):
-    frame = pytest.importorskip(library).DataFrame({"prompt": ["a"], "answer": ["b"]})
+    frame = import_module(library).DataFrame({"prompt": ["a"], "answer": ["b"]})
     with pytest.raises(ConfigError, match="the frame has a column 'answer' already"):
         asked_about(serve(), frame).frame()

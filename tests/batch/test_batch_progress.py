@@ -49,7 +49,6 @@ def test_a_number_that_nobody_knows_is_left_out():
 
 
 def test_a_terminal_gets_a_bar_with_the_errors():
-    pytest.importorskip("tqdm")
     out, tally = Terminal(), Tally()
     progress = Progress(2, to=out)
     tally.failures["Timeout"] += 1

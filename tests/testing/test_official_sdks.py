@@ -1,11 +1,10 @@
 """The vendors' own clients read what the scripted server writes, and it accepts what they send."""
 
+import anthropic
+import openai
 import pytest
 
 from openagent.testing import ScriptedServer, answer, call, failure
-
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
 
 SPOKEN = answer("One moment, please.", reasoning="Look it up.", calls=[call("look_up", {"place": "museum"})])
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}}

@@ -2,16 +2,15 @@ import contextlib
 import doctest
 import http.client
 import json
-import shutil
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
 import requests
+import trustme
 
 import openagent.testing
 from openagent.testing import Headers, Request, ScriptedServer, answer, call, failure, raw
@@ -354,27 +353,10 @@ def test_a_server_that_does_not_accept_lets_a_connect_hang():
 
 
 def test_a_server_with_a_certificate_speaks_https(tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-keyout",
-        key,
-        "-out",
-        certificate,
-    ]
-    subprocess.run([*made, *name], check=True, capture_output=True)
+    authority, certificate = trustme.CA(), str(tmp_path / "certificate.pem")
+    authority.cert_pem.write_to_path(certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
     with ScriptedServer("Hello", "Hello", answer("a", hold=60), ssl_context=context) as server:
         with pytest.raises(requests.exceptions.SSLError):
             ask(server)
