@@ -10,11 +10,12 @@ def on_config(config):
 
 
 def present(entries, folder):
-    """The entries whose page is in the folder; sections by the same rule."""
+    """The entries whose page is in the folder; sections and titled pages by the same rule."""
     kept = []
     for entry in entries:
-        if isinstance(entry, dict):
-            kept.append({title: present(pages, folder) for title, pages in entry.items()})
-        elif (folder / entry).is_file():
+        title, page = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
+        if isinstance(page, list):
+            kept.append({title: present(page, folder)})
+        elif (folder / page).is_file():
             kept.append(entry)
     return kept
