@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from openagent.testing import ScriptedServer, answer, call, failure
+from openagent.testing import ScriptedServer, answer, call
 
 PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEPS = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
@@ -20,8 +20,7 @@ SCRIPT = [
     "No plums, and the pears are sold out.",
     APPLES,
     "12 apples.",
-    failure(404, "no such model"),
-    "You are welcome.",
+    "I am here.",
     "About apples, pears and plums.",
 ]
 
