@@ -1,7 +1,6 @@
 """Tools for models and servers that have none: each decision is JSON, held to a schema by the server.
 
-A small
-model likes to make the same call again: then it is asked for the answer instead, without constraint.
+A small model likes to make the same call again: then it is asked for the answer instead, without constraint.
 What comes out is what a server with tools would have said: the same blocks, events and history.
 
 Owns: the order of decisions and answers; which adapter the tools need. Does not know: wire formats; it wraps
