@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .adapters import ProviderAdapter, Request, WireAdapter
+    from .adapters.openai_chat_messages import from_openai, to_openai
     from .approval import Approval, ask_user
     from .batch import Budget, Pace, Result, map_prompts
     from .client import Client, query
@@ -126,6 +127,7 @@ __all__ = [
     "ask_user",
     "coalesce_text_blocks",
     "estimate_tokens",
+    "from_openai",
     "get_base_url",
     "get_model",
     "is_approaching_limit",
@@ -136,6 +138,7 @@ __all__ = [
     "query",
     "retry_with_backoff",
     "retry_with_backoff_conditional",
+    "to_openai",
     "tool",
     "tools_of",
     "truncate_messages",
@@ -144,6 +147,7 @@ __all__ = [
 # Where each name lives. A room is imported when something of it is asked for: the command line needs few of them.
 _ROOMS = {
     "adapters": "ProviderAdapter Request WireAdapter",
+    "adapters.openai_chat_messages": "from_openai to_openai",
     "approval": "Approval ask_user",
     "batch": "Budget Pace Result map_prompts",
     "client": "Client query",

@@ -18,6 +18,7 @@ from .abilities import Abilities
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
 from .adapters.openai_chat import OpenAIChat
+from .adapters.openai_chat_messages import to_openai
 from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
 from .conversation import Conversation
@@ -245,6 +246,13 @@ class Client:
         client = cls(options, **settings)
         client._take(kept)
         return client
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The conversation as a list of Chat Completions messages, the system prompt first; for other libraries.
+
+        The way back is ``client.history = openagent.from_openai(messages)``.
+        """
+        return to_openai(self._history, self._options.system_prompt)
 
     def fork(self) -> Client:
         """A client that goes on from here by itself: with a copy of the history, these options and tools.

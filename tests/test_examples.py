@@ -52,6 +52,11 @@ SCRIPTS = {
         "You: What is a prime number?\nModel: One with two divisors.\nYou: Is 91 one?\nModel: No: 7 times 13.\n"
         "You: And 97?\nModel: Yes.\n",
     ),
+    "save_and_fork": (
+        ["Plum.", "Cherry.", "Lime."],
+        "Model: Plum.\nOne way: Cherry.\nAnother: Lime.\nTaken back: ['A green one?', 'Lime.']\n"
+        "For others: ['system', 'user', 'assistant']\n",
+    ),
     "manual_tools": (
         [answer("Let me add. ", calls=[call("add", {"a": 25, "b": 17})]), "It is 42."],
         "Let me add. [the model asks for add({'a': 25, 'b': 17})]\nIt is 42.\n",

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openagent import (
@@ -69,6 +69,7 @@ def path(tmp_path_factory):
 
 
 @pytest.mark.parametrize("images", ["inline", "beside"])
+@settings(deadline=None)
 @given(conversation=CONVERSATIONS)
 def test_what_was_saved_comes_back_and_fits_the_schema(path, images, conversation):
     save(path, conversation, images=images)

@@ -23,8 +23,8 @@ HOUSE = [
     "assembly markup keeping options running",
     "decoding keys local showing abilities adapters.openai_chat_plain",
     "adapters profiles extraction",
-    "adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn transport"
-    " calls rescue decisions",
+    "adapters.openai_chat_messages adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn"
+    " transport calls rescue decisions",
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",
     "adapters.openai_chat adapters.openai_responses adapters.anthropic",
     "cursor",

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 from ..answer_schema import is_strict
 from ..errors import ConfigError
-from ..messages import ImageBlock, Message, TextBlock, ToolUseBlock
+from ..messages import Message, ToolUseBlock
 from ..options import AgentOptions
-from . import Request, WireAdapter, check_extra_body, result_text, unsealed, written
+from . import Request, WireAdapter, check_extra_body, unsealed, written
+from .openai_chat_messages import content_parts, joined_text, result_entry
 from .openai_chat_turn import ChatTurn
 
 _PATH = "/chat/completions"
@@ -81,16 +82,16 @@ class OpenAIChat(WireAdapter):
 
     def _encoded_blocks(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:
-            yield {"role": "tool", "tool_call_id": result.tool_use_id, "content": result_text(result)}
+            yield result_entry(result)
         if message.calls:
             yield self._turn_with_calls(message)
         elif message.role == "assistant" and message.content:  # else it says something to another provider only
-            yield self._with_state({"role": "assistant", "content": _text(message)}, message)
+            yield self._with_state({"role": "assistant", "content": joined_text(message)}, message)
         elif len(message.results) < len(message.content):
-            yield {"role": message.role, "content": _content(message)}
+            yield {"role": message.role, "content": content_parts(message)}
 
     def _turn_with_calls(self, message: Message) -> dict[str, Any]:
-        text = _text(message)
+        text = joined_text(message)
         turn: dict[str, Any] = {"role": "assistant", "content": text or self.options.empty_content}
         if self.options.empty_content == "omit" and not text:
             del turn["content"]
@@ -113,22 +114,6 @@ def _call(call: ToolUseBlock, provider: str) -> dict[str, Any]:
         return {"id": call.id, "type": "function", "function": function}
     extras = {name: value for name, value in state.items() if name not in ("provider", "function")}
     return {"id": call.id, "type": "function", "function": {**state.get("function", {}), **function}, **extras}
-
-
-def _text(message: Message) -> str:
-    return "\n".join(block.text for block in message.content if isinstance(block, TextBlock))
-
-
-def _content(message: Message) -> str | list[dict[str, Any]]:
-    if not any(isinstance(block, ImageBlock) for block in message.content):
-        return _text(message)
-    parts: list[dict[str, Any]] = []
-    for block in message.content:
-        if isinstance(block, ImageBlock):
-            parts.append({"type": "image_url", "image_url": {"url": block.url, "detail": block.detail}})
-        elif isinstance(block, TextBlock) and block.text:
-            parts.append({"type": "text", "text": block.text})
-    return parts
 
 
 def _response_format(options: AgentOptions) -> dict[str, Any]:
