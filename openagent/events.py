@@ -51,7 +51,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A call has its result, be it the tool's or an error; ``seconds`` is the time it took."""
+    """A call has its result, be it the tool's or an error; ``seconds`` is the time the tool took."""
 
     call: ToolUseBlock
     result: ToolResultBlock

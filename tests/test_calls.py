@@ -383,3 +383,18 @@ def test_a_call_that_a_listener_edits_is_checked_again(auto):
             event.call.input["n"] = "many"
     error = {"error": 'invalid arguments: n: expected integer, got "many"', "tool": "count", "id": "c0"}
     assert (ran, results(client)) == ([], [error])
+
+
+def test_the_seconds_of_a_call_are_those_of_the_tool(serve, connect):
+    """Not those in which somebody was asked whether it may run."""
+
+    def slowly(call):
+        time.sleep(0.1)
+        return True
+
+    quick = Tool("quick", "", {}, lambda arguments: "done")
+    server = serve(answer(calls=[call("quick")]), "Good.")
+    client = connect(server, tools=[quick], auto_execute_tools=True, approve=slowly)
+    client.send("q")
+    [finished] = [event for event in client.events() if isinstance(event, CallFinished)]
+    assert finished.seconds < 0.1
