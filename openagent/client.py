@@ -33,6 +33,7 @@ from .loop import Exchange
 from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock, ToolResultBlock, Usage, attached
 from .options import AgentOptions, check_names
 from .readable import readable
+from .record import HeardResponse, Record, SentRequest
 from .showing import show
 from .tools import Tool, registered
 from .transport import Line
@@ -63,6 +64,7 @@ class Client:
         self._interrupt = Interrupt()
         self._abilities = Abilities()
         self._connections = Connections()
+        self._record = Record()
         self._cursor = Cursor(self._interrupt)
         self._approved: set[str] = set()  # the tools that the user has approved for good
         self.tools: dict[str, Tool] = options.registry
@@ -107,6 +109,16 @@ class Client:
     def finish_reason(self) -> FinishReason | None:
         """Why the latest turn ended; None while it goes on and after an interrupt."""
         return self._cursor.ended[0]
+
+    @property
+    def last_request(self) -> SentRequest | None:
+        """The latest request that went out, secrets masked, also after an error; None before the first."""
+        return self._record.request
+
+    @property
+    def last_response(self) -> HeardResponse | None:
+        """The head of the response to it, secrets masked; None until its headers are in."""
+        return self._record.response
 
     @property
     def usage(self) -> Usage | None:
@@ -345,7 +357,8 @@ class Client:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history
         make = tooled(_adapter_class(options), options, self._abilities)
-        adapter = make(options, sendable, list(options.tools), Line(options, self._connections, self._interrupt))
+        line = Line(options, self._connections, self._interrupt, self._record)
+        adapter = make(options, sendable, list(options.tools), line)
         exchange = Exchange(adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved)
         self._cursor.start(exchange)
 

@@ -26,6 +26,7 @@ from .events import Event
 from .interrupt import Interrupt
 from .options import AgentOptions, environment
 from .presets import is_loopback
+from .record import Record
 from .retry import RetryConfig
 from .translation import foreign, innermost, is_stale_connection, of_connecting, of_reading
 
@@ -42,8 +43,11 @@ class Line:
     after it was made nothing more goes through.
     """
 
-    def __init__(self, options: AgentOptions, connections: Connections, interrupt: Interrupt) -> None:
+    def __init__(
+        self, options: AgentOptions, connections: Connections, interrupt: Interrupt, record: Record | None = None
+    ) -> None:
         self._options = options
+        self._record = record or Record()
         self._connections = connections
         self._interrupt = interrupt
         self._expires = float("inf") if options.deadline is None else time.monotonic() + options.deadline
@@ -154,6 +158,7 @@ class Line:
         options = self._options
         if self._is_late():
             raise self._lateness()
+        self._record.sent(prepared, options)
         try:
             response = self._connections.send(
                 prepared,
@@ -170,6 +175,7 @@ class Line:
             if may_be_stale and self._connections.was_reused and is_stale_connection(exc):
                 return self._sent(prepared, may_be_stale=False)
             raise self._unsent(exc) from innermost(exc)
+        self._record.heard(response.status_code, response.headers)
         if self._interrupt.is_set():
             response.close()
             return None
