@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from . import logs
 from .adapters import ProviderAdapter, result_text
 from .approval import verdict
 from .events import CallFinished, CallStarted, Event
@@ -225,9 +226,9 @@ class Answering:
             known = self._found[self._recorded]
             self._recorded += 1
             self._adapter.record_tool_result(known.tool_use_id, known.content, known.is_error)
-        return CallFinished(
-            masked(self._ledger.tools.get(call.name), call), self._found[place], time.monotonic() - started
-        )
+        result, seconds = self._found[place], time.monotonic() - started
+        logs.call(call.name, is_error=result.is_error, seconds=seconds)
+        return CallFinished(masked(self._ledger.tools.get(call.name), call), result, seconds)
 
     def _reviewed(self, call: ToolUseBlock, result: ToolResultBlock) -> ToolResultBlock:
         """The result after the post hooks."""

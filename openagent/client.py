@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import history as histories
-from . import keeping, local
+from . import keeping, local, logs
 from .abilities import Abilities
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
@@ -59,6 +59,7 @@ class Client:
             options = AgentOptions(**settings)
         elif settings:
             options = _checked(options).replace(**settings)
+        logs.switch_on()
         self._options = _checked(options)
         self._history: list[Message] = []
         self._interrupt = Interrupt()

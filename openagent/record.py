@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from . import codec, faults
 from .adapters import masked
 from .options import AgentOptions
-from .presets import PRESETS
+from .presets import key_variable
 
 MASK = "***"
 PLAIN_HEADERS = {
@@ -91,8 +91,7 @@ class Record:
             return None
         prepared, options, _ = self._sent
         headers = {name: value for name, value in prepared.headers.items() if value != "@@@SKIP_HEADER@@@"}
-        known = PRESETS.get(options.provider or "")
-        variable = (known and known.key_variable) or "OPENAGENT_API_KEY"
+        variable = key_variable(options.base_url) or "OPENAGENT_API_KEY"
         url = masked(options, _plain_url(prepared.url or ""))
         return SentRequest(
             prepared.method or "", url, _plain(headers, options), _body(prepared.body, options), variable
@@ -141,10 +140,29 @@ def _masked_deep(value: Any, options: AgentOptions) -> Any:
     if isinstance(value, str):
         return masked(options, value)
     if isinstance(value, dict):
+        value = _without_sensitive(value, options)
         return {masked(options, name): _masked_deep(item, options) for name, item in value.items()}
     if isinstance(value, list):
         return [_masked_deep(item, options) for item in value]
     return value
+
+
+def _without_sensitive(part: dict[str, Any], options: AgentOptions) -> dict[str, Any]:
+    """A call, on whatever wire, without the values of its tool's sensitive parameters."""
+    sensitive = next((tool.sensitive for tool in options.tools if tool.name == part.get("name")), ())
+    shown = dict(part)
+    for member in ("arguments", "input"):
+        given = part.get(member)
+        if not sensitive or not isinstance(given, (str, dict)):
+            continue
+        try:
+            plain = codec.parse(given) if isinstance(given, str) else given
+            hidden = {name: MASK if name in sensitive else value for name, value in plain.items()}
+        except (ValueError, AttributeError):  # no JSON object
+            shown[member] = MASK
+            continue
+        shown[member] = codec.dump(hidden) if isinstance(given, str) else hidden
+    return shown
 
 
 def _quoted(text: str, variable: str) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from . import faults, retry
+from . import faults, logs, retry
 from .adapters import MakeDecoder, Request, masked
 from .connection import Connections, drain, read
 from .decoding import BodyDecoder
@@ -71,6 +71,8 @@ class Line:
                 if wait is None or time.monotonic() + wait >= self._expires:
                     self._scrub(error)
                     raise
+                self._scrub(error)
+                logs.another_attempt(error, wait)
             self._interrupt.sleep(wait)
 
     def document(self, request: Request) -> bytes:
@@ -159,6 +161,7 @@ class Line:
         if self._is_late():
             raise self._lateness()
         self._record.sent(prepared, options)
+        logs.request(self._record)
         try:
             response = self._connections.send(
                 prepared,
@@ -176,6 +179,7 @@ class Line:
                 return self._sent(prepared, may_be_stale=False)
             raise self._unsent(exc) from innermost(exc)
         self._record.heard(response.status_code, response.headers)
+        logs.response(self._record)
         if self._interrupt.is_set():
             response.close()
             return None

@@ -24,6 +24,7 @@ HOUSE = [
     "decoding keys local showing abilities adapters.openai_chat_plain",
     "adapters profiles extraction",
     "record",
+    "logs",
     "adapters.openai_chat_messages adapters.openai_chat_turn adapters.openai_responses_items adapters.anthropic_turn"
     " transport calls rescue decisions",
     "loop emulation adapters.openai_responses_turn adapters.anthropic_conversation",

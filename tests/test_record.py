@@ -1,17 +1,22 @@
 """The latest request and response: there after errors too, without a secret, and as a command that a shell runs."""
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
+from collections import namedtuple
 
 import pytest
 
-from openagent import APIError, Client, TransportError
+from openagent import APIError, Client, StreamInterruptedError, TransportError
 from openagent.client import ADAPTERS
+from openagent.record import Record
 from openagent.testing import ScriptedServer, answer, failure
 
 KEY = "sk-s3cr3t-1234567890"
+Prepared = namedtuple("Prepared", "method url headers body")
 FAKE_CURL = "#!{python}\nimport json, sys\nprint(json.dumps([sys.argv[1:], sys.stdin.read()]))\n"
 
 
@@ -65,3 +70,35 @@ def test_a_shell_hands_curl_the_very_request(prompt, tmp_path):
     assert {"Authorization: Bearer the key", "X-Token: a token", request.url} <= set(arguments)
     body = text if arguments[-2:] == ["--data", "@-"] else arguments[-1]
     assert json.loads(body) == request.body
+
+
+def test_a_stream_that_was_cut_leaves_both():
+    with ScriptedServer(answer("Hello there", done=False, finish="unspecified")) as server, client_of(server) as client:
+        with pytest.raises(StreamInterruptedError):
+            client.ask("Hi", retry=None)
+        assert (client.last_request.body["model"], client.last_response.status) == ("m", 200)
+
+
+def test_copies_have_no_record():
+    with ScriptedServer("Hi") as server, client_of(server) as client:
+        client.ask("Hi")
+        others = [copy.copy(client), pickle.loads(pickle.dumps(client)), client.fork()]
+        assert [(other.last_request, other.last_response) for other in others] == [(None, None)] * 3
+
+
+def test_the_variable_in_the_command_is_that_of_the_vendor():
+    client = Client(provider="openai", model="m", api_key=KEY)
+    record = Record()
+    record.sent(
+        Prepared("POST", "https://api.openai.com/v1/x", {"Authorization": f"Bearer {KEY}"}, b""), client.options
+    )
+    assert record.request.as_curl() == (
+        """curl -X POST https://api.openai.com/v1/x -H 'Authorization: Bearer '"$OPENAI_API_KEY\""""
+    )
+
+
+def test_what_an_address_holds_is_masked():
+    record = Record()
+    options = Client(model="m", base_url="http://localhost:1").options
+    record.sent(Prepared("GET", "http://me:pass@host/v1?api-version=1&sig=abc", {}, b""), options)
+    assert record.request.url == "http://***@host/v1?api-version=1&sig=***"
