@@ -12,8 +12,8 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from . import export, keeping, local, logs
 from . import history as histories
-from . import keeping, local, logs
 from .abilities import Abilities
 from .adapters import ProviderAdapter
 from .adapters.anthropic import Anthropic
@@ -248,6 +248,14 @@ class Client:
         options, (finish_reason, usage) = self._options, self._cursor.ended
         kept = Conversation(self._history, options.system_prompt, finish_reason, usage, options.model)
         keeping.save(path, kept, images=images)
+
+    def to_markdown(self) -> str:
+        """The conversation as Markdown, whole, with nothing in it that a page would run or fetch."""
+        return export.to_markdown(self._history, self._options.system_prompt)
+
+    def to_html(self) -> str:
+        """The same as a page of HTML that stands alone."""
+        return export.to_html(self._history, self._options.system_prompt)
 
     @classmethod
     def load(cls, path: keeping.Place, options: AgentOptions | None = None, **settings: Any) -> Client:

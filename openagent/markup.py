@@ -112,9 +112,9 @@ def _disarmed(text: str) -> str:
     return _LIVE.sub(lambda found: _SAFE.get(found[0], found[0]), text)
 
 
-def shortened(text: str) -> str:
-    """As much of the text as is shown."""
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text) - SHOWN_CHARS} more characters)"
+def shortened(text: str, most: int | None = SHOWN_CHARS) -> str:
+    """As much of the text as is shown; all of it if ``most`` is None."""
+    return text if most is None or len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
 def details(summary: str, body: str, *, is_open: bool = False) -> str:
@@ -122,20 +122,26 @@ def details(summary: str, body: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{summary}</summary>{body}</details>"
 
 
-def pre(value: Any) -> str:
+def pre(value: Any, most: int | None = SHOWN_CHARS) -> str:
     """A value as it would stand in a file: a text as it is, anything else as indented JSON."""
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-    return f"<pre>{escaped(shortened(text))}</pre>"
+    return f"<pre>{escaped(shortened(text, most))}</pre>"
 
 
-def call_details(call: ToolUseBlock, result: ToolResultBlock | None = None, seconds: float | None = None) -> str:
+def call_details(
+    call: ToolUseBlock,
+    result: ToolResultBlock | None = None,
+    seconds: float | None = None,
+    *,
+    most: int | None = SHOWN_CHARS,
+) -> str:
     """A call and, if it is there, its result, behind one line."""
     state = "..." if result is None else "failed" if result.is_error else "done"
     time = "" if seconds is None else f", {seconds:.1f} s"
     line = described(call)
     title = f"<code>{escaped(line if len(line) <= 100 else line[:97] + '...')}</code> {state}{time}"
-    body = pre(call.raw_arguments if call.raw_arguments is not None else call.input)
-    return details(title, body + ("" if result is None else pre(result.content)))
+    body = pre(call.raw_arguments if call.raw_arguments is not None else call.input, most)
+    return details(title, body + ("" if result is None else pre(result.content, most)))
 
 
 def reasoning_details(text: str) -> str:
@@ -160,38 +166,45 @@ def tokens_line(usage: Usage) -> str:
     return ", ".join(words.format(number) for number, words in said if number is not None)
 
 
-def block_html(block: ContentBlock) -> str:
+def block_html(block: ContentBlock, *, most: int | None = SHOWN_CHARS) -> str:
     """A block of a message."""
     if isinstance(block, TextBlock):
         return f'<div style="white-space: pre-wrap">{escaped(block.text)}</div>'
     if isinstance(block, ImageBlock):
         if block.url.startswith("data:"):
             return f'<img src="{escaped(block.url)}" alt="image" style="max-width: 20em">'
-        return f'<a href="{escaped(block.url)}" rel="noreferrer">{escaped(shortened(block.url))}</a>'
+        return f'<a href="{escaped(block.url)}" rel="noreferrer">{escaped(shortened(block.url, most))}</a>'
     if isinstance(block, ToolUseBlock):
-        return call_details(block)
-    return details(f"result{' (failed)' if block.is_error else ''}", pre(block.content))
+        return call_details(block, most=most)
+    return details(f"result{' (failed)' if block.is_error else ''}", pre(block.content, most))
 
 
-def message_html(message: Message, results: Sequence[ToolResultBlock] = ()) -> str:
+def prompt_html(text: str) -> str:
+    """A system prompt."""
+    return message_html(Message("system", [TextBlock(text)]))
+
+
+def message_html(message: Message, results: Sequence[ToolResultBlock] = (), *, most: int | None = SHOWN_CHARS) -> str:
     """A message, the calls with those of the results that are theirs."""
     given = {result.tool_use_id: result for result in results}
     parts = [
-        call_details(block, given.get(block.id)) if isinstance(block, ToolUseBlock) else block_html(block)
+        call_details(block, given.get(block.id), most=most)
+        if isinstance(block, ToolUseBlock)
+        else block_html(block, most=most)
         for block in message.content
     ]
     return f'<div style="margin: 0.3em 0"><strong>{message.role}</strong>{"".join(parts)}</div>'
 
 
-def conversation_html(messages: Sequence[Message]) -> str:
+def conversation_html(messages: Sequence[Message], *, most: int | None = SHOWN_CHARS) -> str:
     """A conversation, each result with its call."""
     results = [result for message in messages for result in message.results]
     known = {call.id for message in messages for call in message.calls}
-    rows = [
-        message_html(message, results)
-        for message in messages
-        if not message.results or any(result.tool_use_id not in known for result in message.results)
-    ]
+    rows = []
+    for message in messages:
+        rest = [b for b in message.content if not (isinstance(b, ToolResultBlock) and b.tool_use_id in known)]
+        if rest or not message.content:
+            rows.append(message_html(Message(message.role, rest), results, most=most))
     return f"<div>{''.join(rows)}</div>"
 
 

@@ -21,7 +21,7 @@ HOUSE = [
     "messages faults translation sse forms",
     "events hooks history tools approval conversation",
     "assembly markup keeping options running",
-    "decoding keys local showing abilities adapters.openai_chat_plain",
+    "decoding export keys local showing abilities adapters.openai_chat_plain",
     "adapters profiles extraction",
     "record",
     "logs",
