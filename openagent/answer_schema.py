@@ -1,4 +1,4 @@
-"""A JSON Schema as the vendors' structured output takes it.
+"""A JSON Schema as the vendors' structured output and strict tools take it.
 
 OpenAI's strict mode and Anthropic's output format take a part of JSON Schema: every object closed, no open
 dicts, few constraints. What is only a constraint moves into the description, where the model can read it;
@@ -75,6 +75,23 @@ def adapted(schema: Mapping[str, Any], dialect: Dialect) -> Schema | None:
         return None
 
 
+def unsayable(schema: Mapping[str, Any], dialect: Dialect) -> str:
+    """What in the schema the vendor cannot say, and where; empty if it can say all of it.
+
+    >>> unsayable({"type": "object", "properties": {"a": {"type": "array"}}, "additionalProperties": False}, OPENAI)
+    "a: 'items' must be a schema"
+    """
+    if schema.get("type") != "object" or "anyOf" in schema or "oneOf" in schema:
+        return "it must be an object, and no choice of several"
+    if not dialect.recursive and _is_recursive(schema):
+        return "it refers to itself"
+    try:
+        _adapted(schema, dialect)
+    except _CannotSay as exc:
+        return str(exc)
+    return ""
+
+
 def is_strict(schema: Mapping[str, Any], base_url: str) -> bool:
     """Whether an OpenAI-like server at this address can be told to hold the answer strictly to this schema."""
     return dialect_of("", base_url) is OPENAI and adapted(schema, OPENAI) == schema
@@ -86,20 +103,20 @@ class _CannotSay(Exception):
 
 def _adapted(schema: Any, dialect: Dialect) -> Schema:
     if not isinstance(schema, Mapping):
-        raise _CannotSay
+        raise _CannotSay("'items' must be a schema" if schema is None else f"{schema!r:.50} is no schema")
     rest = {name: value for name, value in schema.items() if name not in _SILENT}
     told: Schema = {name: rest.pop(name) for name in _NOTES if name in rest}
     told |= _meant(rest, dialect)
     for shared in ("$defs", "definitions"):
         if shared in rest:
-            told[shared] = {name: _adapted(part, dialect) for name, part in rest.pop(shared).items()}
+            told[shared] = {name: _part(name, part, dialect) for name, part in rest.pop(shared).items()}
     if rest.get("format") in dialect.formats:
         told["format"] = rest.pop("format")
     told |= {name: rest.pop(name) for name in list(rest) if name in dialect.constraints}
     if rest.get("minItems") in (0, 1) and dialect is ANTHROPIC:
         told["minItems"] = rest.pop("minItems")
-    if rest.keys() & _STRUCTURE:
-        raise _CannotSay
+    if unread := sorted(rest.keys() & _STRUCTURE):
+        raise _CannotSay(f"there is no {unread[0]!r}")
     if rest.get("default", "") is None:  # says no more than that it is optional
         del rest["default"]
     if rest:
@@ -134,13 +151,13 @@ def _meant(rest: Schema, dialect: Dialect) -> Schema:
         return _chosen(rest)
     kind = rest.pop("type", None)
     if kind is None:
-        raise _CannotSay
+        raise _CannotSay("'type' is missing")
     if kind == "object":
         return _object(rest, dialect)
     if kind == "array":
         return {"type": kind, "items": _adapted(rest.pop("items", None), dialect)}
     if isinstance(kind, list) and set(kind) & {"object", "array"}:
-        raise _CannotSay
+        raise _CannotSay(f"'type' {kind} must be written as anyOf")
     return {"type": kind}
 
 
@@ -148,7 +165,7 @@ def _chosen(rest: Schema) -> Schema:
     values, kind = rest.pop("enum"), rest.pop("type", None)
     kinds = list(dict.fromkeys(_KINDS.get(type(value)) for value in values))
     if None in kinds:
-        raise _CannotSay
+        raise _CannotSay("'enum' may hold texts, numbers, booleans and null")
     return {"type": kind or (kinds[0] if len(kinds) == 1 else kinds), "enum": values}
 
 
@@ -159,14 +176,21 @@ def _object(rest: Schema, dialect: Dialect) -> Schema:
     properties, required = rest.pop("properties", {}), list(rest.pop("required", ()))
     is_open = rest.pop("additionalProperties", True)
     if isinstance(is_open, Mapping) or (is_open is not False and not properties):
-        raise _CannotSay
-    told = {name: _adapted(part, dialect) for name, part in properties.items()}
+        raise _CannotSay("an object with any members ('additionalProperties') cannot be told")
+    told = {name: _part(name, part, dialect) for name, part in properties.items()}
     if dialect.all_required:
         told = {name: part if name in required else _or_null(part) for name, part in told.items()}
         required = list(properties)
     is_closed = dialect is not SKELETON or not is_open
     closed = {"additionalProperties": False} if is_closed else {}
     return {"type": "object", "properties": told, "required": required, **closed}
+
+
+def _part(name: str, part: Any, dialect: Dialect) -> Schema:
+    try:
+        return _adapted(part, dialect)
+    except _CannotSay as exc:
+        raise _CannotSay(f"{name}{'.' if ': ' in str(exc) else ': '}{exc}") from None
 
 
 def _or_null(schema: Schema) -> Schema:

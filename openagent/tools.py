@@ -21,6 +21,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, overload
 
+from .answer_schema import OPENAI, Dialect, adapted, unsayable
 from .errors import ConfigError, ToolError
 from .schema import Mismatch, check_schema, expand, expand_property, function_schema, takes_self
 
@@ -41,7 +42,9 @@ class Tool:
     ``timeout`` is the seconds after which a call is answered "timed out"; its thread cannot be stopped
     and lives on. ``max_result_chars`` is where a result is cut, with a mark. The values of ``sensitive``
     parameters are masked in events. A ``sequential`` tool never runs beside another. ``approve`` is
-    asked before each call (see ``AgentOptions``).
+    asked before each call (see ``AgentOptions``). A ``strict`` tool tells its schema so that a server that
+    enforces schemas holds the model to it: all is required, what may be left out may be null, constraints
+    stand in descriptions. ``ConfigError`` if a schema cannot be told so.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Tool:
     sensitive: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
     sequential: bool = field(default=False, repr=False, kw_only=True)
     approve: Callable[..., Any] | None = field(default=None, repr=False, kw_only=True)
+    strict: bool = field(default=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.vendor is not None:
@@ -85,12 +89,21 @@ class Tool:
             raise ToolError(f"tool {self.name!r} has no handler here: its calls are answered by add_tool_result()")
         return self.handler(dict(arguments))
 
+    def told_schema(self, dialect: Dialect = OPENAI) -> dict[str, Any]:
+        """The schema as it goes to a server."""
+        if not self.strict:
+            return self.input_schema
+        told = adapted(self.input_schema, dialect)
+        if told is None:
+            raise ConfigError(f"tool {self.name!r} cannot be strict here: {unsayable(self.input_schema, dialect)}")
+        return told
+
     def to_openai_format(self) -> dict[str, Any]:
         """The tool as OpenAI's Chat Completions writes it (R-146)."""
         if self.vendor is not None:
             return deepcopy(self.vendor)
-        function = {"name": self.name, "description": self.description, "parameters": self.input_schema}
-        return {"type": "function", "function": function}
+        function = {"name": self.name, "description": self.description, "parameters": self.told_schema()}
+        return {"type": "function", "function": function | ({"strict": True} if self.strict else {})}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function under ``@tool`` as if it were bare, any other handler with one dict."""
@@ -129,10 +142,14 @@ _MANNER: dict[str, Any] = {
     "sensitive": (),
     "sequential": False,
     "approve": None,
+    "strict": False,
 }
 
 
 def _check_manner(tool: Tool) -> None:
+    if not isinstance(tool.strict, bool):
+        raise ConfigError(f"strict {tool.strict!r:.100} of tool {tool.name!r} must be True or False")
+    tool.told_schema()
     timeout, chars, sensitive = tool.timeout, tool.max_result_chars, tool.sensitive
     if isinstance(sensitive, str) or not isinstance(sensitive, Iterable):
         raise ConfigError(f"sensitive {sensitive!r:.100} of tool {tool.name!r} must be names of parameters")
@@ -204,6 +221,7 @@ def tool(
     sensitive: Iterable[str] = ...,
     sequential: bool = ...,
     approve: Callable[..., Any] | None = ...,
+    strict: bool = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 @overload
 def tool(name: str, description: str, /) -> ToolBuilder: ...
@@ -220,7 +238,8 @@ def tool(
 
     Parameters, types, defaults and docstring become its schema; the function gets its arguments by
     name, converted to their types. With two texts instead of a function: a ``ToolBuilder``.
-    ``manner`` says how it is run: ``timeout``, ``max_result_chars``, ``sensitive``, ``sequential``, ``approve``.
+    ``manner`` says how it is run: ``timeout``, ``max_result_chars``, ``sensitive``, ``sequential``, ``approve``,
+    ``strict``.
     """
     if unknown := manner.keys() - _MANNER.keys():
         raise ConfigError(f"tool() takes no {sorted(unknown)[0]!r}; it takes {', '.join(_MANNER)}")
@@ -281,7 +300,7 @@ def as_tool(value: Any) -> Tool:
     """The tool of what may stand in ``tools=``: a ``Tool``, a function, or a dict.
 
     A dict is ``{"name", "description", "input_schema" or "parameters", "handler"?}`` or OpenAI's
-    form of a function (``strict`` has no meaning here: arguments are always validated).
+    form of a function.
     """
     if isinstance(value, Tool):
         return value
@@ -305,7 +324,8 @@ def _from_dict(value: Mapping[str, Any]) -> Tool:
         wrong = "has no 'name'" if "name" not in plain else f"has unknown keys: {', '.join(sorted(map(str, unknown)))}"
         raise ConfigError(f"tool {value!r:.100} {wrong}")
     schema = plain.get("input_schema", plain.get("parameters"))
-    return Tool(plain["name"], plain.get("description") or "", schema or {}, plain.get("handler"))
+    strict = plain.get("strict") or False
+    return Tool(plain["name"], plain.get("description") or "", schema or {}, plain.get("handler"), strict=strict)
 
 
 def by_name(tools: Iterable[Any]) -> dict[str, Tool]:

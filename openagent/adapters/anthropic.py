@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..answer_schema import ANTHROPIC
 from ..errors import ConfigError
 from ..options import AgentOptions
 from ..tools import Tool
@@ -179,7 +180,8 @@ def _tool(tool: Tool) -> Block:
     if tool.vendor is not None:
         return dict(tool.vendor)
     described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "input_schema": tool.input_schema}
+    held = {"strict": True} if tool.strict else {}
+    return {"name": tool.name, **described, "input_schema": tool.told_schema(ANTHROPIC), **held}
 
 
 def _choice(choice: str) -> dict[str, Any]:

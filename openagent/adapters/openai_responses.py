@@ -134,8 +134,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.input_schema,
-        "strict": False,
+        "parameters": tool.told_schema(),
+        "strict": tool.strict,
     }
 
 
