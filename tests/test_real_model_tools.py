@@ -9,9 +9,11 @@ from enum import Enum
 
 import pytest
 from jsonschema import Draft202012Validator
+from test_schema import CASES
 
 from openagent import Client, InvalidResponseError, tool
 from openagent.extraction import NEXT_STEP
+from openagent.schema import type_schema
 
 
 @tool
@@ -173,3 +175,13 @@ def test_a_protocol_on_which_the_server_ignores_the_schema_is_reported(protocol,
     assert [record.getMessage() for record in caplog.records] == [
         f"the model is not held to the JSON Schema by its server: {NEXT_STEP}"
     ]
+
+
+def test_the_server_takes_the_schema_of_every_type():
+    client = Client(**STEADY | {"max_tokens": 1}, retry=None)
+    for kind, *_ in CASES:
+        own = type_schema(kind)
+        shared = {"$defs": own.pop("$defs")} if "$defs" in own else {}
+        whole = {"type": "object", "properties": {"x": own}, "required": ["x"], "additionalProperties": False, **shared}
+        client.clear_history()
+        client.ask("x", response_format=whole)  # an APIError names what cannot be compiled

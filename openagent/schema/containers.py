@@ -72,7 +72,8 @@ def _record(walk: Walk, kinds: list[Any]) -> Shape:
             raise Mismatch(f"an array of {size} items", value)
         return tuple(within(index, shapes[index].convert, item) for index, item in enumerate(value))
 
-    return Shape({"type": "array", **prefix, "minItems": size, "maxItems": size, "items": False}, convert)
+    # Not with "items": false, which llama.cpp refuses (schema must be an object); the sizes say the same.
+    return Shape({"type": "array", **prefix, "minItems": size, "maxItems": size}, convert)
 
 
 def mapping(walk: Walk, kind: Any) -> Shape | None:
