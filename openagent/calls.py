@@ -30,7 +30,7 @@ from .interrupt import Interrupt
 from .messages import Message, ToolResultBlock, ToolUseBlock
 from .options import AgentOptions
 from .readable import readable
-from .running import failure, masked, problem, run
+from .running import failure, masked, masked_result, problem, run
 from .tools import Tool
 
 CANCELLED = {"error": "Tool execution cancelled"}
@@ -228,7 +228,8 @@ class Answering:
             self._adapter.record_tool_result(known.tool_use_id, known.content, known.is_error)
         result, seconds = self._found[place], time.monotonic() - started
         logs.call(call.name, is_error=result.is_error, seconds=seconds)
-        return CallFinished(masked(self._ledger.tools.get(call.name), call), result, seconds)
+        tool = self._ledger.tools.get(call.name)
+        return CallFinished(masked(tool, call), masked_result(tool, call, result), seconds)
 
     def _reviewed(self, call: ToolUseBlock, result: ToolResultBlock) -> ToolResultBlock:
         """The result after the post hooks."""

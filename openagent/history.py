@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
+from typing import Any
 
 from . import codec
 from .errors import ConfigError
@@ -188,7 +189,16 @@ def _block_bytes(block: ContentBlock) -> int:
         return 4 * _IMAGE_TOKENS[block.detail]
     if isinstance(block, ToolUseBlock):
         return _bytes(block.id) + _bytes(block.name) + _bytes(codec.dump(block.input))
-    return _bytes(block.tool_use_id) + _bytes(codec.dump(block.content))
+    return _bytes(block.tool_use_id) + _content_bytes(block.content)
+
+
+def _content_bytes(content: Any) -> int:
+    """Of a result, which may hold images as dicts."""
+    parts = content if isinstance(content, list) else [content]
+    images = [part for part in parts if isinstance(part, dict) and part.get("type") == "image" and "url" in part]
+    rest = [part for part in parts if not any(part is image for image in images)]
+    told = _bytes(codec.dump(rest if isinstance(content, list) else content)) if rest else 0
+    return told + sum(4 * _IMAGE_TOKENS.get(image.get("detail", "auto"), 200) for image in images)
 
 
 def _bytes(text: str) -> int:

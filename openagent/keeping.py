@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any, Literal, Union
 
@@ -131,6 +130,8 @@ def _image(file: Path, reference: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
+    import tempfile  # slow to import
+
     descriptor, fresh = tempfile.mkstemp(prefix=".saving-", dir=path.parent)  # made with mode 0600
     try:
         with open(descriptor, "wb") as file:

@@ -6,7 +6,6 @@ Does not know: how it is sent. What is masked is masked when somebody looks: a r
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +39,8 @@ class SentRequest:
 
     def as_curl(self) -> str:
         """The request as a command for a POSIX shell; what is masked is a variable of the environment."""
+        import shlex
+
         words = ["curl", "-X", shlex.quote(self.method), _quoted(self.url, self.key_variable)]
         for name, value in self.headers.items():
             if name.lower() != "content-length":
@@ -167,4 +168,6 @@ def _without_sensitive(part: dict[str, Any], options: AgentOptions) -> dict[str,
 
 def _quoted(text: str, variable: str) -> str:
     """The text as one word for a shell, with a variable for what is masked."""
+    import shlex
+
     return f'"${variable}"'.join(shlex.quote(part) if part else "" for part in text.split(MASK))

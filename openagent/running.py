@@ -91,6 +91,28 @@ def masked(tool: Tool | None, call: ToolUseBlock) -> ToolUseBlock:
     return replace(call, input=shown, raw_arguments=call.raw_arguments and MASK, provider_state=None)
 
 
+def masked_result(tool: Tool | None, call: ToolUseBlock, result: ToolResultBlock) -> ToolResultBlock:
+    """The result as events show it: an error may quote the values of sensitive parameters."""
+    if tool is None or not tool.sensitive or not result.is_error:
+        return result
+    secrets = [text_of(call.input[name]) for name in tool.sensitive if name in call.input]
+    if call.raw_arguments:
+        secrets.append(call.raw_arguments[:200])
+    return replace(result, content=_without(result.content, [secret for secret in secrets if secret]))
+
+
+def _without(content: Any, secrets: list[str]) -> Any:
+    if isinstance(content, dict):
+        return {name: _without(value, secrets) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_without(value, secrets) for value in content]
+    if not isinstance(content, str):
+        return content
+    for secret in secrets:
+        content = content.replace(secret, MASK)
+    return content
+
+
 def _content(tool: Tool, call: ToolUseBlock) -> Any:
     result = tool.execute(without_nulls(tool.input_schema, call.input))
     if inspect.iscoroutine(result):

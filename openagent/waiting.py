@@ -9,7 +9,6 @@ Source: https://ipython.readthedocs.io/en/stable/api/generated/IPython.display.h
 from __future__ import annotations
 
 import contextvars
-import shutil
 import sys
 import threading
 import time
@@ -150,6 +149,8 @@ def _frame(number: int) -> str:
 
 def _write(text: str) -> None:
     """The text in the place of what stands on the line, without a code that an old console would show."""
+    import shutil  # slow to import
+
     width = shutil.get_terminal_size().columns - 1
     try:
         sys.stderr.write(f"\r{' ' * width}\r{text[:width]}")

@@ -204,3 +204,10 @@ def test_neighbouring_texts_are_joined_and_nothing_else():
     assert coalesce_text_blocks([call, call]) == [call, call]
     assert coalesce_text_blocks([]) == []
     assert blocks == before
+
+
+def test_an_image_in_a_result_counts_as_an_image():
+    image = {"type": "image", "url": "data:image/png;base64," + "A" * 400_000, "detail": "low"}
+    alone = estimate_tokens([Message("tool", [ToolResultBlock("c", [image])])])
+    beside = estimate_tokens([Message("tool", [ToolResultBlock("c", ["a text", image])])])
+    assert (80 < alone < 100, 0 < beside - alone < 10) == (True, True)

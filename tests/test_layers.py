@@ -38,7 +38,7 @@ HOUSE = [
 ]
 PLANS = {
     "schema": [
-        "leaves docs",
+        "leaves docs patterns",
         "notes shorthand objects validation",
         "walk",
         "containers foreign",
@@ -83,6 +83,7 @@ HEAVY = {
     "sseclient": {"sse"},
     "msgspec": {"codec", "schema", *TYPED},
     "jsonschema": {"schema"},
+    "regex": {"schema"},
     "jsonschema_specifications": {"schema"},
     "referencing": {"schema"},
     "docstring_parser": {"schema"},

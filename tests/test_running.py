@@ -164,6 +164,20 @@ def test_sensitive_arguments_are_masked_in_events_and_reach_the_tool(serve, conn
     assert client.history[2].results[0].content == "ann: 4"
 
 
+def test_an_error_that_quotes_a_sensitive_argument_is_masked_in_events_only(serve, connect):
+    @tool(sensitive=["pin"])
+    def pay(pin: int) -> None:
+        """Pay."""
+        raise ValueError(f"bad pin {pin}")
+
+    calls = [call("pay", {"pin": "hunter2"}, id="c1"), call("pay", {"pin": 4711}, id="c2")]
+    client = connect(serve(answer(calls=calls), "Done."), tools=[pay], auto_execute_tools=True)
+    client.send("q")
+    results = [event.result.content["error"] for event in client.events() if isinstance(event, CallFinished)]
+    assert results == ['invalid arguments: pin: expected integer, got "***"', "ValueError: bad pin ***"]
+    assert ["hunter2" in str(client.history[2]), "4711" in str(client.history[3])] == [True, True]
+
+
 def test_raw_arguments_of_a_sensitive_tool_are_masked_whole():
     block = ToolUseBlock("c1", "login", {}, '{"password": "hush', "no JSON")
     assert masked(login, block) == ToolUseBlock("c1", "login", {}, "***", "no JSON")
@@ -180,7 +194,7 @@ WRONG = [
     ({"approve": True}, "approve True of tool 'fetch' cannot be called"),
     (
         {"retries": 3},
-        "tool() takes no 'retries'; it takes timeout, max_result_chars, sensitive, sequential, approve",
+        "tool() takes no 'retries'; it takes timeout, max_result_chars, sensitive, sequential, approve, strict",
     ),
 ]
 

@@ -1017,3 +1017,40 @@ def test_a_schema_whose_root_is_no_object_is_refused(schema, text):
     with pytest.raises(ConfigError) as caught:
         expand(schema, "f")
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"properties": {"a": {"pattern": "^(a|a)*$"}}}, {"a": "a" * 60 + "!"}),
+        ({"patternProperties": {"^(a|a)*$": {}}}, {"a" * 60 + "!": 1}),
+        ({"patternProperties": {"^(a|a)*$": {}}, "additionalProperties": False}, {"a" * 60 + "!": 1}),
+        ({"items": {"pattern": "^(a|aa)+$"}}, ["a" * 60 + "!"] * 1000),
+    ],
+)
+def test_an_expression_that_never_ends_is_a_complaint(schema, value):
+    assert check(schema, value) == "a regular expression of the schema takes too long on this value"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "complaint"),
+    [
+        ({"pattern": "^a+$"}, "aab", 'expected pattern "^a+$", got "aab"'),
+        ({"pattern": "^a+$"}, 7, None),
+        ({"pattern": r"^\p{L}+$"}, "Grüße", None),  # which JSON Schema has, and Python's re has not
+        (
+            {"patternProperties": {"^n_": {"type": "integer"}}},
+            {"n_1": 1, "n_2": "x", "m": "y"},
+            'n_2: expected integer, got "x"',
+        ),
+        ({"patternProperties": {"^n_": {}}, "additionalProperties": False}, {"n_1": 1}, None),
+        ({"patternProperties": {"^n_": {}}, "additionalProperties": False}, {"m": 1}, 'unknown "m", known are none'),
+        (
+            {"patternProperties": {"^n_": {}}, "additionalProperties": {"type": "null"}},
+            {"m": 1},
+            "m: expected null, got 1",
+        ),
+    ],
+)
+def test_expressions_are_applied_as_json_schema_says(schema, value, complaint):
+    assert check(schema, value) == complaint

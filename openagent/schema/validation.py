@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .leaves import Schema, joined, shown
+from .patterns import has_patterns, with_patterns_in_time
 
 
 def check(schema: Schema, value: Any) -> str | None:
@@ -20,6 +21,8 @@ def check(schema: Schema, value: Any) -> str | None:
         told = dict.fromkeys(map(_complaint, itertools.islice(_validator(schema).iter_errors(value), 100)))
     except RecursionError:
         return "the value is nested too deeply"
+    except TimeoutError:
+        return "a regular expression of the schema takes too long on this value"
     except Exception as exc:  # of jsonschema, referencing, re: the schema is at fault, and was not checked
         return f"the schema cannot be applied ({type(exc).__name__})"
     return "; ".join(list(told)[:3]) or None
@@ -30,6 +33,8 @@ def _validator(schema: Schema) -> Any:
     from jsonschema_specifications import REGISTRY
 
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    if has_patterns(schema):
+        kind = with_patterns_in_time(kind)
     # A registry, or jsonschema fetches what it does not know; this one, as any other is merged with it, in Rust that
     # swallows a Ctrl-C (rpds: the update of a HashTrieMap asks isinstance() and takes an exception for a no).
     return kind(schema, registry=REGISTRY)
