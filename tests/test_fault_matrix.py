@@ -1,13 +1,14 @@
 """A sample of the fault matrix: each fault on each wire, at places and in modes drawn anew from a fixed seed.
 
-The full product is ``tests/soak/fault_matrix.py``, where the rules are.
+The full product is ``tests/soak/fault_matrix.py``; the rules are in ``fault_cases.py`` there.
 """
 
 import os
 import random
 
 import pytest
-from soak.fault_matrix import FAULTS, Case, byte_cases, cases, frames, play
+from soak.fault_cases import IN_BODY, INSTEAD, ON_THE_WAY, THEN, Case, byte_cases, cases, frames
+from soak.fault_matrix import play
 
 from openagent.client import ADAPTERS
 
@@ -20,11 +21,19 @@ def sample(protocol, fault, count):
 
 
 @pytest.mark.parametrize("protocol", ADAPTERS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*IN_BODY, *INSTEAD, *ON_THE_WAY])
 def test_each_fault_gives_its_error_or_is_recovered_from_and_leaves_nothing_open(protocol, fault):
     """Issue 4.3: the history is whole, nothing is run twice, the next prompt is answered."""
     for case in sample(protocol, fault, 3 if fault == "stall" else 8):
         play(case)
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+def test_what_meets_the_next_request_after_a_cut_gives_its_error_or_is_recovered_from(protocol):
+    """Issue 4.3: at a frame boundary of any round, and then a refusal, a lost name, a strange certificate, ..."""
+    for then in THEN:
+        for case in sample(protocol, f"cut, then {then}", 2):
+            play(case)
 
 
 @pytest.mark.parametrize("protocol", ADAPTERS)

@@ -6,234 +6,33 @@ The full product takes some minutes and prints its figures; ``tests/test_fault_m
     python tests/soak/fault_matrix.py --bytes    # and the stream of every round cut at every byte
     python tests/soak/fault_matrix.py --bytes --part 1/2    # every second case; 2/2 are the others
 
-What is expected of a case is not written down place by place: what a decoder makes of the frames before the place,
-without a network, says whether the turn had ended by then and whether anything of it had been told.
+The cases, and what is expected of each, are in ``fault_cases.py``.
 """
 
 from __future__ import annotations
 
 import gc
-import gzip
 import itertools
-import json
 import os
 import random
 import socket
-import ssl
 import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
-import trustme
-from requests.structures import CaseInsensitiveDict
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from openagent import (
-    AgentError,
-    AgentOptions,
-    APIError,
-    Client,
-    InvalidResponseError,
-    Message,
-    RetryConfig,
-    StreamInterruptedError,
-    Timeout,
-    Tool,
-    ToolUseBlock,
-    TransportError,
-)
+from soak.fault_cases import STEP, Case, byte_cases, cases, expected
+from soak.fault_server import NAME, Script, authority, context, names, untrusted
+
+from openagent import AgentError, Client, RetryConfig, ToolUseBlock
 from openagent.client import ADAPTERS
-from openagent.decoding import BodyDecoder
-from openagent.testing import ScriptedServer, answer, call, failure, raw
-from openagent.testing.reply import reply, wire_of
-from openagent.testing.script import Headers, Request
-from openagent.testing.wire import Memory
+from openagent.testing import ScriptedServer
 
-MODES = ("manual", "ask", "stream", "events")
-ROUNDS = 3
-TURNS = [answer(f"step {n} ", calls=[call("step", {"n": n}, id=f"c{n}")]) for n in range(1, ROUNDS + 1)]
-TURNS.append(answer("All done."))
-STEP = Tool("step", "", {"type": "object", "properties": {"n": {"type": "integer"}}}, len)
-HTML = {"Content-Type": "text/html"}
-NO_RETRY_AFTER, RETRY_AFTER = {}, {"Retry-After": "0"}
 MANY = RetryConfig(max_attempts=3, initial_delay=0.001, max_delay=0.001)
-
-# At every frame boundary: how the body goes on there, and the error if something had been told by then.
-IN_BODY = {
-    "cut": StreamInterruptedError,  # closed without the last chunk
-    "end": StreamInterruptedError,  # closed cleanly
-    "reset": StreamInterruptedError,
-    "stall": Timeout,
-    "garbage": InvalidResponseError,
-    "error event": APIError,
-    "half frame": StreamInterruptedError,
-    "gzip cut": StreamInterruptedError,
-    "no chunks": StreamInterruptedError,  # what follows is not chunked as announced
-}
-# Instead of an answer: what comes, and the error when it comes again and again (None: it is recovered from).
-INSTEAD = {
-    **{f"{status}": failure(status) for status in (408, 409, 429, 500, 502, 503, 504, 529)},
-    **{f"{status}, Retry-After": failure(status, headers=RETRY_AFTER) for status in (429, 500, 503, 529)},
-    "429, long Retry-After": failure(429, headers={"Retry-After": "900"}),
-    "400": failure(400),
-    "401": failure(401),
-    "redirect": raw("moved", status=307, headers={"Location": "http://localhost:1/v1"}, framing="length"),
-    "web page": raw("<html>hello</html>", headers=HTML, framing="length"),
-    "empty": raw(b"", framing="length"),
-    "cut error": raw('{"error": {"mess', status=500, headers={"Content-Length": "100"}, end="abrupt"),
-}
-RECOVERED = {name for name in INSTEAD if name[:3] in ("408", "409", "429", "500", "502", "503", "504", "529")}
-RECOVERED = (RECOVERED | {"empty", "cut error"}) - {"429, long Retry-After"}
-ERRORS = {"web page": InvalidResponseError}
-# On the way there. In auto mode the way is the same for all rounds, so only the first can fail by it.
-ON_THE_WAY = {
-    "TLS": TransportError,
-    "DNS": TransportError,
-    "proxy refuses": TransportError,
-    "refused": TransportError,
-    "dropped": None,
-    "dropped, then refused": TransportError,
-}
-FAULTS = [*IN_BODY, *INSTEAD, *ON_THE_WAY]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One way to break the conversation. ``place`` counts frames (or bytes), where the fault has places."""
-
-    protocol: str
-    mode: str
-    fault: str
-    round: int
-    place: int = 0
-    in_bytes: bool = False
-
-
-def frames(protocol: str, number: int) -> list[bytes]:
-    """The frames of a turn."""
-    path = {"openai-chat": "chat/completions", "openai-responses": "responses", "anthropic": "messages"}[protocol]
-    wire = wire_of(Request("POST", f"/v1/{path}", Headers(), None, b""))
-    assert wire is not None
-    return wire.frames(TURNS[number], asked(protocol), Memory())
-
-
-@cache
-def asked(protocol: str) -> dict[str, Any]:
-    """The body of a request: some of it comes back in the answer."""
-    adapter = ADAPTERS[protocol](AgentOptions(model="m", protocol=protocol), [Message.user("q")], [STEP], None)
-    body: dict[str, Any] = json.loads(adapter.encode(None, include_tools=True).body)
-    return body
-
-
-def cases(protocols=tuple(ADAPTERS), modes=MODES, faults=FAULTS) -> list[Case]:
-    """The full product."""
-    made = []
-    for protocol, mode, fault, number in itertools.product(protocols, modes, faults, range(ROUNDS + 1)):
-        if fault in IN_BODY:
-            made += [Case(protocol, mode, fault, number, place) for place in range(len(frames(protocol, number)) + 1)]
-        elif fault not in ("TLS", "DNS", "proxy refuses", "refused") or mode == "manual" or number == 0:
-            made.append(Case(protocol, mode, fault, number))
-    return made
-
-
-def byte_cases(protocol: str, mode: str = "ask") -> list[Case]:
-    """The stream of every round, cut at every byte."""
-    sizes = [len(b"".join(frames(protocol, number))) for number in range(ROUNDS + 1)]
-    return [
-        Case(protocol, mode, "cut", number, place, in_bytes=True)
-        for number, size in enumerate(sizes)
-        for place in range(size)
-    ]
-
-
-class Script:
-    """What the server does: it plays the round that the request is about, and the fault once, in its round."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._has_failed = False
-        self.server: ScriptedServer | None = None
-
-    def __call__(self, request):
-        case = self._case
-        if b"and now?" in request.raw:
-            return "fine"
-        number = sum(f"done {n}".encode() in request.raw for n in range(1, ROUNDS + 1))
-        if number != case.round or self._has_failed:
-            return TURNS[number]
-        self._has_failed = case.fault not in INSTEAD or case.fault in RECOVERED
-        if case.fault in INSTEAD:
-            return INSTEAD[case.fault]
-        if case.fault.startswith("dropped"):
-            self._drop()
-        if case.fault in IN_BODY:
-            return spoilt(case, reply(TURNS[number], request, wire_of(request), Memory()))
-        return TURNS[number]
-
-    def _drop(self) -> None:
-        assert self.server is not None
-        if "refused" in self._case.fault:
-            self.server._listener.shutdown(socket.SHUT_RDWR)
-        for sock in list(self.server._open):
-            sock.shutdown(socket.SHUT_RDWR)
-
-
-def spoilt(case: Case, whole):
-    """The answer as it comes when it is spoilt."""
-    if case.in_bytes:
-        return replace(whole, chunks=(b"".join(whole.chunks)[: case.place],), end="abrupt")
-    kept = replace(whole, chunks=whole.chunks[: case.place])
-    if case.fault == "cut":
-        return replace(kept, end="abrupt")
-    if case.fault == "reset":
-        return replace(kept, end="reset", hold=0.01)  # or what was sent is lost with it
-    if case.fault == "stall":
-        return replace(kept, hold=30.0)
-    if case.fault == "half frame":
-        half = b"".join(whole.chunks[case.place :])[:9]
-        return replace(kept, chunks=(*kept.chunks, half), end="abrupt")
-    if case.fault == "garbage":
-        return replace(kept, chunks=(*kept.chunks, b"data: {garbage\n\n"))
-    if case.fault == "error event":
-        event = b'event: error\ndata: {"type": "error", "error": {"type": "server_error", "message": "broken"}}\n\n'
-        return replace(kept, chunks=(*kept.chunks, event))
-    if case.fault == "gzip cut":
-        packer = gzip.compress(b"".join(kept.chunks) + os.urandom(64))
-        headers = {**whole.headers, "Content-Encoding": "gzip"}
-        return replace(kept, chunks=(packer[:-40],), headers=headers, end="abrupt")
-    if case.fault == "no chunks":
-        end = b"zz\r\nwhat is this\r\n"
-        chunks = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in kept.chunks)
-        headers = {**whole.headers, "Transfer-Encoding": "chunked"}
-        return replace(kept, chunks=(chunks + end,), framing="close", headers=headers)
-    return kept
-
-
-def expected(case: Case) -> type[AgentError] | None:
-    """The error of a case; None if the conversation goes on to its end."""
-    if case.fault in ON_THE_WAY:
-        return ON_THE_WAY[case.fault]
-    if case.fault in INSTEAD:
-        return None if case.fault in RECOVERED else ERRORS.get(case.fault, APIError)
-    options = AgentOptions(model="m", protocol=case.protocol)
-    decoder = BodyDecoder(ADAPTERS[case.protocol](options, [], [], None).decoder(CaseInsensitiveDict()))
-    kept = b"".join(frames(case.protocol, case.round))[: case.place] if case.in_bytes else b""
-    pieces = [kept] if case.in_bytes else frames(case.protocol, case.round)[: case.place]
-    for piece in pieces:
-        decoder.feed(piece)
-    if case.fault == "garbage":
-        return None if decoder.done else InvalidResponseError
-    if case.fault == "error event":
-        return None if decoder.done or not decoder.delivered else APIError  # a server error may be tried again
-    if case.in_bytes:
-        decoder.end(StreamInterruptedError("cut"))
-        return None if decoder.failure is None or decoder.failure.retryable else StreamInterruptedError
-    if decoder.done or decoder.has_ended or not decoder.delivered:
-        return None
-    return IN_BODY[case.fault]
 
 
 class Broken(AssertionError):
@@ -242,35 +41,23 @@ class Broken(AssertionError):
 
 def play(case: Case) -> str:
     """How a case came out, in a word; ``Broken`` if that is not as it must be."""
-    if case.fault == "TLS":
-        untrusted()
+    untrusted(), authority()
     before = resources()
     script, ran = Script(case), []
-    step = replace(STEP, handler=lambda given: run(given, ran))
     client = None
+    secure = context(authority()[0]) if case.then == "TLS" else None
     try:
-        with ScriptedServer(script, repeat=True) as server, ScriptedServer("fine") as other:
+        with ScriptedServer(script, repeat=True, ssl_context=secure) as server, ScriptedServer("fine") as other:
             script.server = server
-            client = Client(
-                model="m",
-                base_url=server.url,
-                protocol=case.protocol,
-                tools=[step],
-                auto_execute_tools=case.mode != "manual",
-                retry=MANY,
-                timeout=(5, 0.15 if case.fault == "stall" else 5),
-            )
-            error: AgentError | None = None
-            try:
-                converse(client, case)
-            except AgentError as exc:
-                error = exc
-            check(case, client, ran, error)
-            if "refused" in case.fault:
-                client.options = client.options.replace(base_url=other.url)
-            client.options = client.options.replace(timeout=5)
-            if client.ask("and now?") != "fine":
-                raise Broken(f"{case}: the next prompt got no answer")
+            client = client_of(case, server, ran)
+            with names.known():
+                error = None
+                try:
+                    converse(client, case)
+                except AgentError as exc:
+                    error = exc
+                check(case, client, ran, error)
+                check_next(case, client, script, other)
             if server.complaints or other.complaints:
                 raise Broken(f"{case}: {server.complaints + other.complaints}")
             client.close()
@@ -281,6 +68,43 @@ def play(case: Case) -> str:
     if left:
         raise Broken(f"{case}: left open: {left}")
     return "recovered" if error is None else type(error).__name__
+
+
+def client_of(case: Case, server: ScriptedServer, ran: list[int]) -> Client:
+    """A client whose way to the server is the one that the case needs."""
+    way = {
+        "TLS": {"verify": authority()[1]},
+        "DNS": {"base_url": f"http://{NAME}:{server.port}/v1", "proxies": {}},
+        "proxy refuses": {"base_url": f"http://{NAME}/v1", "proxies": f"http://127.0.0.1:{server.port}"},
+    }.get(case.then, {})
+    settings = {"base_url": server.url, "timeout": (5, 0.15 if case.fault == "stall" else 5)} | way
+    return Client(
+        model="m",
+        protocol=case.protocol,
+        tools=[replace(STEP, handler=lambda given: run(given, ran))],
+        auto_execute_tools=case.mode != "manual",
+        retry=MANY,
+        **settings,
+    )
+
+
+def check_next(case: Case, client: Client, script: Script, other: ScriptedServer) -> None:
+    """The next prompt gets its answer, once nothing is in its way."""
+    if error := expected(case).error_of_next:
+        try:
+            client.ask("and now?")
+        except error as exc:
+            if type(exc) is not error:
+                raise Broken(f"{case}: the next prompt got {exc!r}") from exc
+        else:
+            raise Broken(f"{case}: the next prompt did not get its {error.__name__}")
+    script.repair()
+    changes = {"timeout": 5}
+    if case.then in ("refused", "TLS", "DNS", "proxy refuses") or "refused" in case.fault:
+        changes |= {"base_url": other.url, "proxies": None, "verify": None}
+    client.options = client.options.replace(**changes)
+    if client.ask("and now?") != "fine":
+        raise Broken(f"{case}: the next prompt got no answer")
 
 
 def run(given, ran):
@@ -314,20 +138,12 @@ def converse(client: Client, case: Case) -> None:
         list(client.events())
 
 
-@cache
-def untrusted() -> ScriptedServer:
-    """A server whose certificate nobody trusts, for the whole process."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    return ScriptedServer(ssl_context=context)
-
-
 def check(case: Case, client: Client, ran: list[int], error: AgentError | None) -> None:
     """The outcome is the one expected, the history is whole up to there, and nothing was run twice."""
     want = expected(case)
-    if type(error) is not (want or type(None)):
-        raise Broken(f"{case}: expected {want and want.__name__}, got {error!r}")
-    rounds = ROUNDS if error is None else case.round
+    if type(error) is not (want.error or type(None)):
+        raise Broken(f"{case}: expected {want.error and want.error.__name__}, got {error!r}")
+    rounds = want.rounds
     told = [(message.role, message.text.strip(), [made.id for made in message.calls]) for message in client.history]
     told = [entry for entry in told if entry != ("user", "", [])]  # how manual mode went on
     whole = [("user", "q", [])]
@@ -390,7 +206,7 @@ def main(arguments: list[str]) -> int:
     first, parts = part_of(arguments)
     whole, chosen = len(chosen), chosen[first - 1 :: parts]
     print(f"{len(chosen)} cases of {whole}", flush=True)
-    untrusted()  # which stays, and is none of what a case leaves open
+    untrusted(), authority()  # which stay, and are none of what a case leaves open
     gc.collect()
     before, started = resources(), time.monotonic()
     outcomes: Counter[str] = Counter()
