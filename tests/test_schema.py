@@ -1054,3 +1054,13 @@ def test_an_expression_that_never_ends_is_a_complaint(schema, value):
 )
 def test_expressions_are_applied_as_json_schema_says(schema, value, complaint):
     assert check(schema, value) == complaint
+
+
+def test_an_expression_that_cannot_be_stopped_is_refused():
+    schema = {"type": "object", "patternProperties": {"^(a|a)*$": {}}, "unevaluatedProperties": False}
+    with pytest.raises(ConfigError) as caught:
+        check_schema(schema, "f")
+    assert str(caught.value) == (
+        "the input schema of tool 'f' cannot be used: unevaluatedProperties beside patternProperties: "
+        "use additionalProperties"
+    )

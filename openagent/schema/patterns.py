@@ -61,6 +61,17 @@ def _matcher(until: float) -> Callable[[str, str], bool]:
 
 def has_patterns(schema: Any) -> bool:
     """Whether there is an expression anywhere in the schema."""
+    return mentions(schema, "pattern") or mentions(schema, "patternProperties")
+
+
+def check_patterns(schema: Any) -> None:
+    """``ValueError`` if the schema has an expression that only ``re`` would match, in jsonschema's own code."""
+    if mentions(schema, "patternProperties") and mentions(schema, "unevaluatedProperties"):
+        raise ValueError("unevaluatedProperties beside patternProperties: use additionalProperties")
+
+
+def mentions(schema: Any, name: str) -> bool:
+    """Whether a member of this name is anywhere in the schema."""
     if isinstance(schema, dict):
-        return "pattern" in schema or "patternProperties" in schema or any(map(has_patterns, schema.values()))
-    return isinstance(schema, list) and any(map(has_patterns, schema))
+        return name in schema or any(mentions(part, name) for part in schema.values())
+    return isinstance(schema, list) and any(mentions(part, name) for part in schema)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .leaves import Schema, joined, shown
-from .patterns import has_patterns, with_patterns_in_time
+from .patterns import check_patterns, has_patterns, with_patterns_in_time
 
 
 def check(schema: Schema, value: Any) -> str | None:
@@ -96,6 +96,7 @@ def check_schema(schema: Schema, tool: str) -> Schema:
         kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
         _check_references(schema)
+        check_patterns(schema)
     except jsonschema.SchemaError as exc:
         place = "".join(f"[{step!r}]" for step in exc.absolute_path) or "its root"
         raise ConfigError(f"the input schema of tool {tool!r} is invalid at {place}: {exc.message:.200}") from exc
