@@ -16,6 +16,7 @@ from typing import Any, Literal, Union
 from . import codec
 from .conversation import Conversation, from_plain, to_plain
 from .errors import ConfigError
+from .folders import write_whole
 from .images import checked_url, data_uri, file_content, split_data_uri
 
 Place = Union[str, "os.PathLike[str]"]
@@ -73,8 +74,8 @@ def save(path: Place, conversation: Conversation, *, images: Images = "inline") 
             raise ValueError("it is nested too deeply")
         for name, content in found.items():
             folder.mkdir(mode=0o700, exist_ok=True)
-            _write(folder / name, content)
-        _write(file, f"{text}\n".encode())
+            write_whole(folder / name, content)
+        write_whole(file, f"{text}\n".encode())
     except (OSError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"cannot write conversation {str(file)!r}: {why or error}") from error
@@ -127,18 +128,3 @@ def _image(file: Path, reference: str) -> str:
     if _hash(content) != named["hash"]:
         raise ConfigError(f"image file {str(path)!r} is not the one that conversation {str(file)!r} was saved with")
     return data_uri(content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    import tempfile  # slow to import
-
-    descriptor, fresh = tempfile.mkstemp(prefix=".saving-", dir=path.parent)  # made with mode 0600
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
-    except BaseException:
-        os.unlink(fresh)
-        raise

@@ -13,12 +13,12 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError
+from .folders import user_folder, write_whole
 from .options import environment, is_header_value
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -26,14 +26,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def config_folder(platform: str = sys.platform) -> Path:
     """Where this user's settings of openagent are on this platform; it need not exist yet."""
-    chosen = environment("XDG_CONFIG_HOME")
-    if chosen and os.path.isabs(chosen):
-        return Path(chosen, "openagent")
-    if platform == "win32":
-        return Path(environment("APPDATA") or os.path.expanduser("~/AppData/Roaming"), "openagent")
-    if platform == "darwin":
-        return Path(os.path.expanduser("~/Library/Application Support/openagent"))
-    return Path(os.path.expanduser("~/.config/openagent"))
+    found = {"XDG": environment("XDG_CONFIG_HOME"), "WINDOWS": environment("APPDATA")}
+    return user_folder(platform, found, windows="AppData/Roaming", mac="Library/Application Support", other=".config")
 
 
 def keys_file() -> Path:
@@ -102,13 +96,6 @@ def _write(kept: Mapping[str, str]) -> None:
     lines = [f"{name} = {json.dumps(key)}\n" for name, key in sorted(kept.items())]  # which is TOML as well
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, fresh = tempfile.mkstemp(prefix=".keys-", dir=path.parent)  # made with mode 0600
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.writelines(lines)
-            os.replace(fresh, path)
-        except BaseException:
-            os.unlink(fresh)
-            raise
+        write_whole(path, "".join(lines).encode())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error}") from error

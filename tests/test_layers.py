@@ -17,7 +17,7 @@ ROOT = Path(openagent.__file__).parent
 # others has a plan of its own below, its door (the package itself) on top.
 HOUSE = [
     "errors codec interrupt chunked testing",
-    "images readable limits retry presets connection schema waiting partial_json answer_schema",
+    "folders images readable limits retry presets connection schema waiting partial_json answer_schema",
     "messages faults translation sse forms",
     "events hooks history tools approval conversation",
     "assembly markup keeping options running",

@@ -6,13 +6,13 @@ Source: https://specifications.freedesktop.org/basedir-spec/latest/
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
 
 from ..client import Client
 from ..errors import ConfigError
+from ..folders import user_folder
 from ..options import environment
 
 LAST = "last"
@@ -22,14 +22,9 @@ _NAME = re.compile(r"\w[\w .-]{0,99}")
 
 def data_folder(platform: str = sys.platform) -> Path:
     """Where this user's data of openagent is on this platform; it need not exist yet."""
-    chosen = environment("XDG_DATA_HOME")
-    if chosen and os.path.isabs(chosen):
-        return Path(chosen, "openagent")
-    if platform == "win32":
-        return Path(environment("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local"), "openagent", "Data")
-    if platform == "darwin":
-        return Path(os.path.expanduser("~/Library/Application Support/openagent"))
-    return Path(os.path.expanduser("~/.local/share/openagent"))
+    found = {"XDG": environment("XDG_DATA_HOME"), "WINDOWS": environment("LOCALAPPDATA")}
+    mac, other = "Library/Application Support", ".local/share"
+    return user_folder(platform, found, windows="AppData/Local", mac=mac, other=other, on_windows="Data")
 
 
 def path_of(name: str) -> Path:

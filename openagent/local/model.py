@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TransportError
+from ..folders import user_folder
 from ..options import environment
 from ..waiting import hidden, waiting
 
@@ -49,14 +50,9 @@ SMOLLM2 = Model(
 
 def cache_folder(platform: str = sys.platform) -> Path:
     """Where this user's cache of openagent is on this platform; it need not exist yet."""
-    if platform == "win32":
-        usual = Path(environment("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local"), "openagent", "Cache")
-    elif platform == "darwin":
-        usual = Path(os.path.expanduser("~/Library/Caches/openagent"))
-    else:
-        usual = Path(os.path.expanduser("~/.cache/openagent"))
-    chosen = environment("XDG_CACHE_HOME")
-    return Path(chosen, "openagent") if chosen and os.path.isabs(chosen) else usual
+    found = {"XDG": environment("XDG_CACHE_HOME"), "WINDOWS": environment("LOCALAPPDATA")}
+    mac, other = "Library/Caches", ".cache"
+    return user_folder(platform, found, windows="AppData/Local", mac=mac, other=other, on_windows="Cache")
 
 
 def say(line: str) -> None:
