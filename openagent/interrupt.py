@@ -13,6 +13,7 @@ from contextlib import contextmanager
 Waker = Callable[[], None]
 
 SLICE = 0.1  # seconds
+PATIENCE = 0.2  # seconds
 
 
 class Interrupt:
@@ -24,18 +25,30 @@ class Interrupt:
     def __init__(self) -> None:
         self._is_set = False
         self._wakers: list[Waker] = []
+        self._ringing: list[None] = []  # one for each thread that is waking now
 
     def set(self) -> None:
         """Interrupt what is going on."""
-        self._is_set = True
-        self.wake()
+        self._ringing.append(None)  # before the flag: who sees that knows that somebody may still be waking
+        try:
+            self._is_set = True
+            self.wake()
+        finally:
+            del self._ringing[-1:]
 
     def is_set(self) -> bool:
         """Whether it was set since the last ``clear``."""
         return self._is_set
 
     def clear(self) -> None:
-        """Start anew."""
+        """Start anew, once those who are being woken are: the rest of a wake would cut the next request.
+
+        That takes microseconds; a forked child, where the thread that was waking is gone, waits for ``PATIENCE``.
+        """
+        until = time.monotonic() + PATIENCE
+        while self._ringing and time.monotonic() < until:
+            time.sleep(0.0001)
+        self._ringing.clear()
         self._is_set = False
 
     def wake(self) -> None:

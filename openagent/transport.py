@@ -213,6 +213,8 @@ class Line:
         finally:
             if timer is not None:
                 timer.cancel()
+                if timer is not threading.current_thread():  # which may happen to collect a generator
+                    timer.join()  # were it cutting now, it would cut the next request
 
     def _expire(self) -> None:
         self._has_expired = True

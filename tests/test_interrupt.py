@@ -147,3 +147,30 @@ def test_setting_it_while_others_come_and_go_wakes_every_sleeper():
     finally:
         done.set()
         setter.join()
+
+
+def test_clear_waits_for_a_wake_that_is_not_over():
+    """Else what is left of it would cut the next request: one in a few hundred broke off right after an interrupt."""
+    interrupt, entered, go, order = Interrupt(), threading.Event(), threading.Event(), []
+
+    def waker():
+        entered.set()
+        go.wait(5)
+        order.append("woken")
+
+    with interrupt.waking(waker):
+        threading.Thread(target=interrupt.set).start()
+        assert entered.wait(5)
+        assert interrupt.is_set()
+        threading.Timer(0.05, go.set).start()
+        interrupt.clear()
+        order.append("cleared")
+    assert (order, interrupt.is_set()) == (["woken", "cleared"], False)
+
+
+def test_a_wake_that_never_ends_does_not_hold_the_next_request_for_ever():
+    """As in a forked child, where the thread that woke is not there any more."""
+    interrupt = Interrupt()
+    interrupt._ringing.append(None)
+    interrupt.clear()
+    assert not interrupt.is_set()
