@@ -10,7 +10,6 @@ Owns: joining pieces: text, reasoning, calls and their arguments. Does not know:
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -153,7 +152,7 @@ class Answer:
             if not (call.id or call.name or call.arguments):
                 del self._calls[place]
             elif not call.announced:
-                call.id = call.id or f"call_{uuid.uuid4().hex}"
+                call.id = call.id or _made_up_id()
                 call.announced = True
                 self.events.append(CallAnnounced(call.id, call.name))
 
@@ -200,7 +199,7 @@ class Answer:
 
     def _unique(self, id: str) -> str:
         taken = any(call.id == id for call in self._calls.values())
-        return f"call_{uuid.uuid4().hex}" if taken else id
+        return _made_up_id() if taken else id
 
     @staticmethod
     def _flush(seam: _Seam, add: Callable[[str], None]) -> None:
@@ -255,3 +254,10 @@ def read_arguments(text: str, *, depth: int = codec.MAX_DEPTH) -> tuple[dict[str
     if not isinstance(value, dict):
         return {}, text, f"the arguments are not a JSON object but {type(value).__name__}"
     return value, None, None
+
+
+def _made_up_id() -> str:
+    """An id for a call that came without one; the library is loaded for the few who need it."""
+    import uuid
+
+    return f"call_{uuid.uuid4().hex}"

@@ -10,39 +10,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import export, keeping, local, logs
 from . import history as histories
+from . import logs
 from .abilities import Abilities
-from .adapters import ProviderAdapter
-from .adapters.anthropic import Anthropic
-from .adapters.openai_chat import OpenAIChat
-from .adapters.openai_chat_messages import to_openai
-from .adapters.openai_responses import OpenAIResponses
 from .connection import Connections
-from .conversation import Conversation
 from .cursor import Cursor
-from .emulation import tooled
 from .errors import AgentError, ConfigError, PromptBlockedError
 from .events import Event
-from .extraction import extract, extract_stream
 from .hooks import Hooks, UserPromptSubmitEvent, ask
 from .interrupt import Interrupt
 from .loop import Exchange
 from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock, ToolResultBlock, Usage, attached
 from .options import AgentOptions, check_names
-from .readable import readable
+from .protocols import ADAPTERS
 from .record import HeardResponse, Record, SentRequest
-from .showing import show
-from .tools import Tool, registered
 from .transport import Line
 
-ADAPTERS: dict[str, type[ProviderAdapter]] = {
-    "openai-chat": OpenAIChat,
-    "openai-responses": OpenAIResponses,
-    "anthropic": Anthropic,
-}
+if TYPE_CHECKING:
+    from . import keeping
+    from .conversation import Conversation
+    from .tools import Tool
 
 
 class Client:
@@ -203,6 +192,7 @@ class Client:
 
     def show(self, prompt: str, *attachments: Attachment, **settings: Any) -> None:
         """Ask, and show the answer live: as Markdown in the cell of a notebook, else as text on stdout."""
+        from .showing import show
 
         def asked() -> Iterator[Event]:
             self.send(prompt, *attachments, **settings)
@@ -216,6 +206,8 @@ class Client:
         Returns a value of the type (JSON for a JSON Schema). The model is shown its mistake, ``retries`` times.
         ``AgentError`` if the answer is cut, refused or interrupted, ``InvalidResponseError`` if it never fits.
         """
+        from .extraction import extract
+
         return extract(self, prompt, shape, attachments, self._abilities, retries=retries, settings=settings)
 
     def extract_stream(
@@ -226,10 +218,14 @@ class Client:
         The JSON is plain dicts and lists, the same object each time: copy what you want to keep. It begins
         anew after a mistake. Of a server without structured output it may come in one piece.
         """
+        from .extraction import extract_stream
+
         return extract_stream(self, prompt, shape, attachments, self._abilities, retries=retries, settings=settings)
 
     def add_tool_result(self, id: str, content: Any, is_error: bool = False) -> None:
         """Answer an open call; results stand in the order of the calls, whatever the order of answering."""
+        from .readable import readable
+
         with self._cursor.claimed():
             if id not in [call.id for call in histories.open_calls(self._history)]:
                 raise ConfigError(f"there is no open call with the id {id!r}: it is unknown or was answered")
@@ -244,6 +240,9 @@ class Client:
         It holds the history, the system prompt, and how the latest request ended; no key and no address.
         ``images="beside"`` puts images into a folder next to it. ``ConfigError`` if it cannot be written.
         """
+        from . import keeping
+        from .conversation import Conversation
+
         histories.check(self._history)
         options, (finish_reason, usage) = self._options, self._cursor.ended
         kept = Conversation(self._history, options.system_prompt, finish_reason, usage, options.model)
@@ -251,10 +250,14 @@ class Client:
 
     def to_markdown(self) -> str:
         """The conversation as Markdown, whole, with nothing in it that a page would run or fetch."""
+        from . import export
+
         return export.to_markdown(self._history, self._options.system_prompt)
 
     def to_html(self) -> str:
         """The same as a page of HTML that stands alone."""
+        from . import export
+
         return export.to_html(self._history, self._options.system_prompt)
 
     @classmethod
@@ -263,6 +266,8 @@ class Client:
 
         A system prompt in the options replaces the saved one. ``ConfigError`` if there is no such conversation.
         """
+        from . import keeping
+
         kept = keeping.load(path)
         client = cls(options, **settings)
         client._take(kept)
@@ -273,6 +278,8 @@ class Client:
 
         The way back is ``client.history = openagent.from_openai(messages)``.
         """
+        from .adapters.openai_chat_messages import to_openai
+
         return to_openai(self._history, self._options.system_prompt)
 
     def fork(self) -> Client:
@@ -330,7 +337,7 @@ class Client:
     def _prepared(self, settings: dict[str, Any]) -> AgentOptions:
         """The options of a new request, with the tools of the registry; what was still coming is dropped."""
         histories.check(self._history)
-        changes = {"tools": registered(self.tools)} | settings
+        changes = {"tools": _registered(self.tools)} | settings
         options = self._options
         if settings or changes["tools"] != options.tools:  # checking all settings again costs 0.1 ms
             options = _checked(options.replace(**changes))
@@ -355,6 +362,8 @@ class Client:
 
     def _start(self, options: AgentOptions, message: Message | None) -> None:
         if options.provider == "local":
+            from . import local
+
             options = local.with_server(options)
         history = list(self._history)
         # A cell that is run again after a failure must not ask twice.
@@ -365,7 +374,11 @@ class Client:
         if not sendable:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history
-        make = tooled(_adapter_class(options), options, self._abilities)
+        make = _adapter_class(options)
+        if options.tools:
+            from .emulation import tooled
+
+            make = tooled(make, options, self._abilities)
         line = Line(options, self._connections, self._interrupt, self._record)
         adapter = make(options, sendable, list(options.tools), line)
         exchange = Exchange(adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved)
@@ -405,6 +418,14 @@ def _query_events(client: Client) -> Iterator[Event]:
 def _adapter_class(options: AgentOptions) -> Any:
     """What makes adapters for the options' protocol: ours by name, or the user's own."""
     return options.protocol if callable(options.protocol) else ADAPTERS[options.protocol]
+
+
+def _registered(tools: dict[str, Tool]) -> tuple[Tool, ...]:
+    if not tools:
+        return ()
+    from .tools import registered
+
+    return registered(tools)
 
 
 def _checked(options: AgentOptions) -> AgentOptions:

@@ -92,6 +92,8 @@ class BodyDecoder:
         self._head = b""
         self.delivered = False
         self.done = False
+        self._is_quick = codec.is_quick()
+        self._frames = 0  # heard while it is not
         self.failure: AgentError | None = None
         self.turn: TurnFinished | None = None
 
@@ -167,7 +169,13 @@ class BodyDecoder:
             raise self._limits.exceeded("document_bytes")
 
     def _hear_frames(self, frames: list[bytes]) -> None:
-        quick, head = self._turn.quick, self._turn.head
+        if not self._is_quick:
+            self._frames += len(frames)
+            if self._frames > codec.MANY:
+                codec.quicken()
+                self._is_quick = True
+        quick = self._turn.quick if self._is_quick else _not_quick
+        head = self._turn.head
         start = len(head)
         for raw in frames:
             if raw.startswith(head) and b"\n" not in (text := raw[start:]) and quick(text):
@@ -291,6 +299,10 @@ class BodyDecoder:
         self.failure = error
         self.done = True
         return events
+
+
+def _not_quick(text: bytes) -> bool:
+    return False
 
 
 def _looks_like_stream(head: bytes) -> bool:

@@ -197,8 +197,6 @@ class WithFallback(ProviderAdapter):
 
 def tooled(inner: MakeAdapter, options: AgentOptions, abilities: Abilities) -> MakeAdapter:
     """What makes adapters with the tools that the options ask for, as far as the server has them."""
-    if not options.tools:
-        return inner
     if options.tool_mode == "emulated" or (options.tool_mode == "auto" and abilities.lacks(options, TOOLS)):
         return partial(Emulated, inner=inner)
     native = partial(Rescued, inner=inner) if options.rescue_tool_calls else inner

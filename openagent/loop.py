@@ -11,14 +11,17 @@ network.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from .adapters import ProviderAdapter
-from .calls import NOT_RUN, Answering, Ledger
 from .events import Cause, Event, ReasoningDelta, RoundFinished, RunFinished, TextDelta, TurnFinished
 from .interrupt import Interrupt
 from .messages import ContentBlock, FinishReason, Message, ToolResultBlock, ToolUseBlock, Usage
 from .options import AgentOptions
-from .running import masked
+
+if TYPE_CHECKING:
+    from .calls import Ledger
 
 MAX_PAUSES = 5
 
@@ -49,11 +52,18 @@ class Exchange:
         self.reasoning: list[str] = []
         self._adapter = adapter
         self._options = options
-        self._ledger = Ledger(options, options.registry, approved)
+        self._approved = approved
         self._interrupt = interrupt
         self._is_speaking = False  # a turn has begun and has not ended
         self._rounds = 0
         self._pauses = 0
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        """What the calls of this exchange have taken so far."""
+        from .calls import Ledger
+
+        return Ledger(self._options, self._options.registry, self._approved)
 
     @property
     def partial(self) -> list[ContentBlock]:
@@ -142,6 +152,8 @@ class Exchange:
                 self._adapter.record_assistant_turn()
             self._keep(turn, [])
             return []
+        from .calls import Answering
+
         refusal = self._refusal(turn, is_final)
         answering = Answering(
             turn.message, self.history, ledger=self._ledger, adapter=self._adapter, interrupt=self._interrupt
@@ -170,8 +182,9 @@ class Exchange:
         message = turn.message
         if not message.content and not message.provider_state:
             return
-        if self.is_auto:
-            missing = message.calls[len(results) :]
+        if self.is_auto and (missing := message.calls[len(results) :]):
+            from .calls import NOT_RUN
+
             results = [*results, *(ToolResultBlock(call.id, NOT_RUN, is_error=True) for call in missing)]
         place = len(self.history) - 1 - len(results)
         if place < 0 or self.history[place] is not message:  # else Ctrl-C came just after it had been kept
@@ -179,8 +192,10 @@ class Exchange:
 
     def _shown(self, message: Message) -> Message:
         """The message as events show it: sensitive arguments masked, where the calls are ours to run."""
-        if not self.is_auto or not any(tool.sensitive for tool in self._ledger.tools.values()):
+        if not self.is_auto or not message.calls or not any(tool.sensitive for tool in self._ledger.tools.values()):
             return message
+        from .running import masked
+
         tools = self._ledger.tools
         content = [
             masked(tools.get(block.name), block) if isinstance(block, ToolUseBlock) else block

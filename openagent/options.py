@@ -14,14 +14,16 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError
 from .hooks import Hooks
 from .limits import Limits
 from .presets import PRESETS, Preset, canonical_base_url, is_private, key_variable, ollama_address, origin, preset
 from .retry import RetryConfig
-from .tools import Tool, as_tool, by_name
+
+if TYPE_CHECKING:
+    from .tools import Tool
 
 DEFAULT_BASE_URL = "http://localhost:1234/v1"
 TOOL_MODES = ("native", "emulated", "auto")
@@ -125,7 +127,7 @@ class AgentOptions:
     @property
     def registry(self) -> dict[str, Tool]:
         """The tools by name, in order."""
-        return by_name(self.tools)
+        return _by_name(self.tools)
 
     @property
     def connect_timeout(self) -> float:
@@ -246,16 +248,23 @@ def _normalised(given: Mapping[str, Any]) -> dict[str, Any]:
     _check(is_right, "stop", stop, "a text or texts, none empty")
     _check(hooks is None or isinstance(hooks, Hooks), "hooks", hooks, "Hooks(...)")
     _check(isinstance(extra_body, Mapping), "extra_body", extra_body, "a dict")
-    made = tuple(as_tool(tool) for tool in tools)
-    by_name(made)
     return {
-        "tools": made,
+        "tools": tuple(_by_name(tools).values()),
         "hooks": Hooks() if hooks is None else hooks,
         "stop": (stop,) if isinstance(stop, str) else tuple(stop),
         "headers": _headers(given["headers"]),
         "extra_body": dict(extra_body),
         "timeout": tuple(given["timeout"]) if isinstance(given["timeout"], (list, tuple)) else given["timeout"],
     }
+
+
+def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
+    tools = tuple(tools)
+    if not tools:
+        return {}
+    from .tools import by_name
+
+    return by_name(tools)
 
 
 def _headers(headers: Any) -> dict[str, str]:

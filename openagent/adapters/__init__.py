@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from .. import codec
@@ -25,7 +25,9 @@ from ..errors import ConfigError
 from ..events import Event, TurnFinished
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, block_to_dict
 from ..options import AgentOptions
-from ..tools import Tool
+
+if TYPE_CHECKING:
+    from ..tools import Tool
 
 RESERVED = ("model", "messages", "input", "stream")
 

@@ -10,7 +10,7 @@ Source: https://docs.anthropic.com/en/api/messages-streaming
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from .. import codec, faults
@@ -44,7 +44,10 @@ class AnthropicTurn(TurnDecoder):
         self._index = -1  # of the block opened last
         self._usage: dict[str, Any] = {}
         self._container: str | None = None
-        self._delta = _delta_decoder()
+
+    @cached_property
+    def _delta(self) -> Any:
+        return _delta_decoder()
 
     def quick(self, text: bytes) -> bool:
         """Hear a piece of a block that is open: text, thinking or input. Typed it costs half (2.1 against 4.3 µs)."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..answer_schema import is_strict
 from ..errors import ConfigError
 from ..messages import Message, ToolUseBlock
 from ..options import AgentOptions
@@ -120,6 +119,8 @@ def _response_format(options: AgentOptions) -> dict[str, Any]:
     form = options.response_format
     if not isinstance(form, Mapping):
         return {"type": "json_object"}
+    from ..answer_schema import is_strict
+
     held = {"strict": True} if is_strict(form, options.base_url) else {}
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(form), **held}}
 

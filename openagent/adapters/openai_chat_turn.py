@@ -9,6 +9,7 @@ Owns: the JSON of ``chat.completion.chunk`` and ``chat.completion``. Does not kn
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from .. import codec, faults
@@ -38,8 +39,11 @@ class ChatTurn(TurnDecoder):
         self._details: list[dict[str, Any]] = []
         self._thinking: list[str] = []
         self._has_refused = False
-        self._plain = plain_decoder()
         self._misses = 0  # chunks that were not as plain as expected: a server of another dialect
+
+    @cached_property
+    def _plain(self) -> Any:
+        return plain_decoder()
 
     def quick(self, text: bytes) -> bool:
         """Hear a chunk that is plain."""

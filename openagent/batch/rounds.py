@@ -14,13 +14,13 @@ from typing import Any
 
 from .. import retry
 from ..adapters import MakeDecoder, ProviderAdapter, Request, Transport
-from ..client import ADAPTERS
 from ..decoding import BodyDecoder
 from ..errors import AgentError, StreamInterruptedError
 from ..events import Event, TurnFinished
 from ..interrupt import Interrupt
 from ..messages import Message, Usage
 from ..options import AgentOptions
+from ..protocols import ADAPTERS
 from ..tools import Tool
 from .cache import Cache, key_of
 from .pace import Pace

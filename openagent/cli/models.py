@@ -13,12 +13,12 @@ from typing import Any
 
 from .. import codec, local
 from ..adapters import WireAdapter, endpoint, masked
-from ..client import ADAPTERS
 from ..connection import Connections
 from ..errors import ConfigError, InvalidResponseError
 from ..interrupt import Interrupt
 from ..messages import Message
 from ..options import AgentOptions
+from ..protocols import ADAPTERS
 from ..transport import Line
 from .arguments import add_server, settings
 from .output import write_text

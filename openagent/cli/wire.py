@@ -12,10 +12,10 @@ from typing import Any
 
 from .. import codec
 from ..adapters import Request, masked
-from ..client import ADAPTERS
 from ..events import Event
 from ..messages import Message
 from ..options import AgentOptions
+from ..protocols import ADAPTERS
 from ..tools import Tool
 
 PLAIN_HEADERS = ("accept", "anthropic-version", "content-length", "content-type", "date", "retry-after", "server")

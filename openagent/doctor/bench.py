@@ -15,7 +15,6 @@ from urllib.parse import urlsplit, urlunsplit
 from .. import codec
 from ..abilities import Abilities
 from ..adapters import MakeDecoder, ProviderAdapter, Request, WireAdapter, endpoint
-from ..client import ADAPTERS
 from ..connection import Connections
 from ..decoding import BodyDecoder
 from ..emulation import tooled
@@ -24,6 +23,7 @@ from ..events import CallAnnounced, Event, ReasoningDelta, Response, ResponseSta
 from ..interrupt import Interrupt
 from ..messages import Message
 from ..options import AgentOptions
+from ..protocols import ADAPTERS
 from ..transport import Line
 from .report import Quirk
 
