@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from .errors import AgentError
-from .events import Event, ResponseStarted, RoundFinished, RunFinished, TextDelta
+from .events import Event, ResponseStarted, RoundEvent, RoundFinished, RunFinished, TextBurst, TextDelta, TurnFinished
 from .interrupt import Interrupt
 from .loop import Exchange
 from .messages import ContentBlock, FinishReason, TextBlock, Usage
@@ -26,8 +26,9 @@ class Cursor:
         self.exchange: Exchange | None = None
         self._ended: Ending = (None, None)  # how the latest request ended, if that was not heard here
         self._interrupt = interrupt
-        self._events: Generator[Event, None, None] | None = None
-        self._waiting: deque[Event] = deque()  # events heard while sending
+        self._events: Generator[RoundEvent, None, None] | None = None
+        self._waiting: deque[RoundEvent] = deque()  # events heard while sending
+        self._burst: Iterator[str] = iter(())  # what is still to be told of text that came together
         self._blocks: deque[ContentBlock] = deque()  # blocks to be handed out by blocks()
         self._heard: list[ContentBlock] = []  # the text of a round in auto mode
         self._owner: dict[str, int] = {}  # the thread that uses the client now
@@ -80,10 +81,11 @@ class Cursor:
             self._events.close()
             self._events = None
         self._waiting.clear()
+        self._drop_burst()
         self._blocks.clear()
         self._heard.clear()
 
-    def _pull(self) -> Event | None:
+    def _pull(self) -> RoundEvent | None:
         try:
             return next(self._events, None) if self._events is not None else None
         except BaseException:
@@ -93,41 +95,59 @@ class Cursor:
 
     # Reading
 
-    def next(self) -> Event | None:
-        """The next event; None at the end."""
+    def _step(self) -> RoundEvent | None:
+        """The next event, None at the end; the text of it, if it is text, is what ``_texts`` goes on with."""
         self._claim()
         try:
-            return self._waiting.popleft() if self._waiting else self._pull()
+            event = self._waiting.popleft() if self._waiting else self._pull()
         finally:
             self._owner.clear()
+        if isinstance(event, TextBurst):
+            self._burst = iter(event)
+        elif isinstance(event, TextDelta):
+            self._burst = iter((event.text,))
+        return event
+
+    def _texts(self) -> Iterator[str]:
+        """The pieces of text of the latest step, each once. What was read together with an interrupt is not told."""
+        for text in self._burst:
+            if self._interrupt.is_set():
+                self._drop_burst()
+                return
+            yield text
+
+    def _drop_burst(self) -> None:
+        deque(self._burst, maxlen=0)  # read to its end, for readers that stand in the middle of it
 
     def events(self) -> Iterator[Event]:
         """Everything that happens, as it happens."""
-        while (event := self.next()) is not None:
-            if not isinstance(event, ResponseStarted):
+        while True:
+            yield from map(TextDelta, self._texts())
+            if (event := self._step()) is None:
+                return
+            if not isinstance(event, (TextDelta, TextBurst, ResponseStarted, TurnFinished)):
                 yield event
 
     def blocks(self) -> Iterator[ContentBlock]:
         """Pieces of text and calls in manual mode; in auto mode those of the final text."""
         while True:
-            if self._blocks:
+            if self.exchange is not None and self.exchange.is_auto:
+                self._heard.extend(map(TextBlock, self._texts()))
+            else:
+                yield from map(TextBlock, self._texts())
+            while self._blocks:
                 if self._interrupt.is_set():
                     self._blocks.clear()
                     return
                 yield self._blocks.popleft()
-            elif (event := self.next()) is None:
+            if (event := self._step()) is None:
                 return
-            elif isinstance(event, TextDelta) and self.exchange is not None and not self.exchange.is_auto:
-                yield TextBlock(event.text)
-            else:
-                self._collect(event)
+            self._collect(event)
 
-    def _collect(self, event: Event) -> None:
+    def _collect(self, event: RoundEvent) -> None:
         """Adds to ``_blocks`` what blocks() hands out for an event: the calls, in auto mode the final text."""
         is_auto = self.exchange is not None and self.exchange.is_auto
-        if isinstance(event, TextDelta):
-            self._heard.append(TextBlock(event.text))
-        elif isinstance(event, ResponseStarted):
+        if isinstance(event, ResponseStarted):
             self._heard.clear()
         elif isinstance(event, RoundFinished) and not is_auto:
             self._blocks.extend(event.message.calls)
@@ -138,22 +158,24 @@ class Cursor:
     def texts(self) -> Iterator[str]:
         """The text of every round, a blank line between two that both spoke."""
         spoke_before = speaks = False
-        while (event := self.next()) is not None:
-            if isinstance(event, ResponseStarted):
-                spoke_before, speaks = spoke_before or speaks, False
-            elif isinstance(event, TextDelta):
-                if not speaks and event.text.strip():
+        while True:
+            for text in self._texts():
+                if not speaks and text.strip():
                     speaks = True
                     if spoke_before:
                         yield "\n\n"
-                yield event.text
+                yield text
+            if (event := self._step()) is None:
+                return
+            if isinstance(event, ResponseStarted):
+                spoke_before, speaks = spoke_before or speaks, False
 
     def last_text(self) -> str:
         """The text of the last round, read to the end."""
         pieces: list[str] = []
-        while (event := self.next()) is not None:
+        while True:
+            pieces.extend(self._texts())
+            if (event := self._step()) is None:
+                return "".join(pieces)
             if isinstance(event, ResponseStarted):
                 pieces.clear()
-            elif isinstance(event, TextDelta):
-                pieces.append(event.text)
-        return "".join(pieces)

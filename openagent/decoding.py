@@ -16,7 +16,7 @@ from typing import Any
 from . import codec, faults
 from .assembly import Answer
 from .errors import AgentError, InvalidResponseError, StreamInterruptedError
-from .events import Event, Response, ResponseStarted, TurnFinished
+from .events import Response, ResponseStarted, RoundEvent, TurnFinished
 from .limits import Limits
 from .messages import ContentBlock, FinishReason, Message
 from .sse import Frame, Framer, read_frame
@@ -51,7 +51,8 @@ class TurnDecoder(ABC):
     def quick(self, text: bytes) -> bool:
         """Hear the JSON text of an event of the most frequent kind; False if it is of another, and nothing was heard.
 
-        May be left out. It must come to the same as ``payload`` (see the tests of each adapter).
+        May be left out. It must come to the same as ``payload`` (see the tests of each adapter). Text of which no
+        half character can be is left in ``answer.burst``.
         """
         return False
 
@@ -101,7 +102,7 @@ class BodyDecoder:
         """The first event: the headers are in."""
         return ResponseStarted(self._response())
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[RoundEvent]:
         """The events that these bytes complete."""
         if self.done:
             return []
@@ -119,7 +120,7 @@ class BodyDecoder:
         except AgentError as error:
             return self._fail(error)
 
-    def end(self, failure: AgentError | None = None) -> list[Event]:
+    def end(self, failure: AgentError | None = None) -> list[RoundEvent]:
         """The last events, now that the body is over, or broke off with ``failure``.
 
         If the turn had not ended well by then, ``self.failure`` says what went wrong.
@@ -175,17 +176,19 @@ class BodyDecoder:
                 codec.quicken()
                 self._is_quick = True
         quick = self._turn.quick if self._is_quick else _not_quick
-        head = self._turn.head
+        answer, head = self._turn.answer, self._turn.head
         start = len(head)
         for raw in frames:
             if raw.startswith(head) and b"\n" not in (text := raw[start:]) and quick(text):
                 self._has_framed = True
                 continue
+            answer.add_burst()
             frame = read_frame(raw)
             if frame is not None:
                 self._hear(frame)
             if self.done:
                 return
+        answer.add_burst()
 
     def _hear(self, frame: Frame) -> None:
         event, data = frame
@@ -270,14 +273,14 @@ class BodyDecoder:
             return StreamInterruptedError("the answer broke off before its end")
         return StreamInterruptedError("the server sent an empty stream: nothing was said")
 
-    def _told(self) -> list[Event]:
+    def _told(self) -> list[RoundEvent]:
         events = self._turn.answer.events
         if events:
             self._turn.answer.events = []
             self.delivered = True
         return events
 
-    def _finish(self) -> list[Event]:
+    def _finish(self) -> list[RoundEvent]:
         self.done = True
         answer = self._turn.answer
         finish = answer.finish or FinishReason("unspecified")
@@ -291,7 +294,7 @@ class BodyDecoder:
         limits = {name.lower(): value for name, value in headers.items() if "ratelimit" in name.lower()}
         return Response(answer.id, answer.model, faults.request_id(headers), limits)
 
-    def _fail(self, error: AgentError) -> list[Event]:
+    def _fail(self, error: AgentError) -> list[RoundEvent]:
         events = self._told()
         error.blocks = self.heard
         if isinstance(error, StreamInterruptedError):

@@ -18,7 +18,7 @@ from .abilities import TOOLS, Abilities, says_no_tools
 from .adapters import ProviderAdapter, Transport
 from .decisions import SIGNAL, AnswerText, decision_schema, described, plain, read_decision
 from .errors import APIError
-from .events import CallAnnounced, Event, ResponseStarted, TextDelta, TurnFinished
+from .events import CallAnnounced, ResponseStarted, RoundEvent, TextDelta, TurnFinished, spread
 from .messages import ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, Usage
 from .options import AgentOptions
 from .rescue import Rescued
@@ -53,7 +53,7 @@ class Emulated(ProviderAdapter):
 
     def execute_round(
         self, final_response_instruction: str | None = None, include_tools: bool = True
-    ) -> Iterator[Event]:
+    ) -> Iterator[RoundEvent]:
         """See ``ProviderAdapter.execute_round``."""
         self.turn = None
         offered = self._offered() if include_tools else []
@@ -70,7 +70,7 @@ class Emulated(ProviderAdapter):
             turn = replace(turn, usage=spent if turn.usage is None else spent + turn.usage)
         yield from self._ended(turn)
 
-    def _ended(self, turn: TurnFinished | None) -> Iterator[Event]:
+    def _ended(self, turn: TurnFinished | None) -> Iterator[RoundEvent]:
         self.turn = turn
         if turn is not None:
             yield turn
@@ -84,7 +84,7 @@ class Emulated(ProviderAdapter):
 
     def _decision(
         self, tools: list[Tool], instruction: str | None
-    ) -> Generator[Event, None, tuple[ToolUseBlock | str, TurnFinished | None]]:
+    ) -> Generator[RoundEvent, None, tuple[ToolUseBlock | str, TurnFinished | None]]:
         """Asks for a decision; the turn is None if it was interrupted."""
         must_call = self.options.tool_choice not in (None, "auto") and not self.has_recorded
         form = self.options.response_format
@@ -95,7 +95,7 @@ class Emulated(ProviderAdapter):
         system = "\n\n".join(filter(None, (self.options.system_prompt, described(tools), instruction)))
         text = self._answer_text = AnswerText()
         turn: TurnFinished | None = None
-        for event in self._asked(plain(self.messages), system, schema):
+        for event in spread(self._asked(plain(self.messages), system, schema)):
             if isinstance(event, TurnFinished):
                 turn = event
             elif not isinstance(event, TextDelta):
@@ -116,7 +116,7 @@ class Emulated(ProviderAdapter):
             yield TextDelta(found)
         return found, _spoken(turn, found)
 
-    def _answer(self, instruction: str | None, *, is_first: bool) -> Generator[Event, None, TurnFinished | None]:
+    def _answer(self, instruction: str | None, *, is_first: bool) -> Generator[RoundEvent, None, TurnFinished | None]:
         """Asks for the answer, without tools and without constraint."""
         self._answer_text = None
         system = "\n\n".join(filter(None, (self.options.system_prompt, instruction)))
@@ -128,7 +128,7 @@ class Emulated(ProviderAdapter):
                 yield event
         return turn
 
-    def _asked(self, messages: list[Message], system: str, form: Any) -> Iterator[Event]:
+    def _asked(self, messages: list[Message], system: str, form: Any) -> Iterator[RoundEvent]:
         options = self.options.replace(
             system_prompt=system, response_format=form, tools=(), tool_choice=None, parallel_tool_calls=None
         )
@@ -175,7 +175,7 @@ class WithFallback(ProviderAdapter):
 
     def execute_round(
         self, final_response_instruction: str | None = None, include_tools: bool = True
-    ) -> Iterator[Event]:
+    ) -> Iterator[RoundEvent]:
         """See ``ProviderAdapter.execute_round``."""
         try:
             yield from self._now.execute_round(final_response_instruction, include_tools)

@@ -5,7 +5,7 @@ Owns: the events. Does not know: who makes them, who reads them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Union
 
@@ -25,6 +25,12 @@ class TextDelta:
 
 
 _set_text = vars(TextDelta)["text"].__set__
+
+
+class TextBurst(tuple[str, ...]):
+    """From an adapter to the loop: pieces of text that came together. The caller gets a ``TextDelta`` of each."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +111,15 @@ class TurnFinished:
     response: Response
 
 
-Event = Union[
-    TextDelta,
-    ReasoningDelta,
-    CallAnnounced,
-    CallStarted,
-    CallFinished,
-    RoundFinished,
-    RunFinished,
-    ResponseStarted,
-    TurnFinished,
-]
+# What a caller gets, and what an adapter makes of a round.
+Event = Union[TextDelta, ReasoningDelta, CallAnnounced, CallStarted, CallFinished, RoundFinished, RunFinished]
+RoundEvent = Union[Event, TextBurst, ResponseStarted, TurnFinished]
+
+
+def spread(events: Iterable[RoundEvent]) -> Iterator[RoundEvent]:
+    """The events, a ``TextDelta`` for each piece of a burst."""
+    for event in events:
+        if type(event) is TextBurst:
+            yield from map(TextDelta, event)
+        else:
+            yield event

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .adapters import ProviderAdapter
-from .events import Cause, Event, ReasoningDelta, RoundFinished, RunFinished, TextDelta, TurnFinished
+from .events import Cause, ReasoningDelta, RoundEvent, RoundFinished, RunFinished, TurnFinished
 from .interrupt import Interrupt
 from .messages import ContentBlock, FinishReason, Message, ToolResultBlock, ToolUseBlock, Usage
 from .options import AgentOptions
@@ -70,7 +70,7 @@ class Exchange:
         """The text heard of a turn that has not ended."""
         return self._adapter.heard if self._is_speaking else []
 
-    def run(self) -> Generator[Event, None, None]:
+    def run(self) -> Generator[RoundEvent, None, None]:
         """The events of all rounds; the last is ``RunFinished``, unless an error is raised."""
         limit: str | None = None
         while True:
@@ -95,7 +95,9 @@ class Exchange:
                 yield RunFinished(cause, self.finish_reason, self.usage)
                 return
 
-    def _turn(self, instruction: str | None, *, include_tools: bool) -> Generator[Event, None, TurnFinished | None]:
+    def _turn(
+        self, instruction: str | None, *, include_tools: bool
+    ) -> Generator[RoundEvent, None, TurnFinished | None]:
         """Yields the events of one turn and returns the turn; None if it was interrupted."""
         self._rounds += 1
         self._is_speaking = True
@@ -103,9 +105,7 @@ class Exchange:
         turn: TurnFinished | None = None
         try:
             for event in self._adapter.execute_round(instruction, include_tools):
-                if type(event) is TextDelta and not self._interrupt.is_set():  # nearly every event
-                    yield event
-                elif isinstance(event, TurnFinished):
+                if isinstance(event, TurnFinished):
                     turn, self._is_speaking = event, False
                 elif self._interrupt.is_set():
                     continue  # what was read together with the interrupt is not told
@@ -144,7 +144,7 @@ class Exchange:
                 return None
         return "completed"
 
-    def _answer_calls(self, turn: TurnFinished, is_final: bool) -> Generator[Event, None, list[ToolResultBlock]]:
+    def _answer_calls(self, turn: TurnFinished, is_final: bool) -> Generator[RoundEvent, None, list[ToolResultBlock]]:
         """Keeps the turn, with the results of its calls if it is ours to answer them; returns the results."""
         calls = turn.message.calls
         if not self.is_auto or not calls:

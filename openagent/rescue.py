@@ -19,7 +19,7 @@ from typing import Any
 
 from . import codec
 from .adapters import ProviderAdapter, Transport
-from .events import CallAnnounced, Event, TextDelta, TurnFinished
+from .events import CallAnnounced, RoundEvent, TextDelta, TurnFinished, spread
 from .messages import ContentBlock, FinishReason, Message, ToolUseBlock
 from .options import AgentOptions
 from .schema import check, without_nulls
@@ -68,12 +68,12 @@ class Rescued(ProviderAdapter):
 
     def execute_round(
         self, final_response_instruction: str | None = None, include_tools: bool = True
-    ) -> Iterator[Event]:
+    ) -> Iterator[RoundEvent]:
         """See ``ProviderAdapter``. Text is held back while it may still be a call."""
         pieces: list[str] = []
         is_held = include_tools
         turn: TurnFinished | None = None
-        for event in self._inner.execute_round(final_response_instruction, include_tools):
+        for event in spread(self._inner.execute_round(final_response_instruction, include_tools)):
             if isinstance(event, TurnFinished):
                 turn = event
             elif is_held and isinstance(event, TextDelta):

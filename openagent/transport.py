@@ -22,7 +22,7 @@ from .adapters import MakeDecoder, Request, masked
 from .connection import Connections, drain, read
 from .decoding import BodyDecoder
 from .errors import AgentError, InvalidResponseError, Timeout
-from .events import Event
+from .events import RoundEvent
 from .interrupt import Interrupt
 from .options import AgentOptions, environment
 from .presets import is_loopback
@@ -55,7 +55,7 @@ class Line:
         self._decoder: BodyDecoder | None = None
         self._url = urlunsplit((*urlsplit(options.base_url)[:3], "", ""))  # a query may hold a key
 
-    def __call__(self, request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
+    def __call__(self, request: Request, make_decoder: MakeDecoder) -> Iterator[RoundEvent]:
         """The events of one round. Ends early, without an error, when interrupted."""
         failures = 0
         while not self._interrupt.is_set():
@@ -103,7 +103,7 @@ class Line:
             response.close()
         return bytes(body)
 
-    def _attempt(self, request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
+    def _attempt(self, request: Request, make_decoder: MakeDecoder) -> Iterator[RoundEvent]:
         response = self._open(request)
         if response is None:
             return
@@ -121,7 +121,7 @@ class Line:
         finally:
             _leave(response, can_reuse=decoder.done and decoder.failure is None)
 
-    def _step(self, response: Response, decoder: BodyDecoder) -> list[Event]:
+    def _step(self, response: Response, decoder: BodyDecoder) -> list[RoundEvent]:
         """The events of the next bytes. Nothing that arrives with an interrupt is told."""
         failure: AgentError | None = None
         chunk = b""

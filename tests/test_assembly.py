@@ -1,10 +1,13 @@
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from openagent.assembly import CUT_BY_LIMIT, Answer, Pieces, read_arguments
 from openagent.errors import InvalidResponseError
-from openagent.events import CallAnnounced, ReasoningDelta, TextDelta
+from openagent.events import CallAnnounced, ReasoningDelta, TextBurst, TextDelta, spread
+from openagent.limits import Limits
 from openagent.messages import FinishReason, Message, TextBlock, ToolUseBlock
 
 
@@ -20,6 +23,47 @@ def test_pieces_of_text_are_told_one_by_one_and_kept_as_one():
     answer = heard("Hel", "lo", "\n", " you")
     assert answer.events == [TextDelta("Hel"), TextDelta("lo"), TextDelta("\n"), TextDelta(" you")]
     assert answer.message() == Message.assistant("Hello\n you")
+
+
+def all_heard(pieces, *, burst, half, limit):
+    """What is told and kept of pieces that came one by one or together, after half a character or none."""
+    answer = Answer()
+    answer.bound(Limits(answer_chars=limit))
+    error = ""
+    try:
+        answer.text("\ud83d" if half else "")
+        if burst:
+            answer.burst += pieces
+            answer.add_burst()
+        else:
+            for piece in pieces:
+                answer.text(piece)
+                answer.ended = False
+    except InvalidResponseError as exc:
+        error = str(exc)
+    return list(spread(answer.events)), answer.heard(), answer.message(), answer.ended, error
+
+
+@example(["\ude00", "a"], True, 9)
+@given(st.lists(st.text(min_size=1, max_size=3), max_size=6), st.booleans(), st.integers(1, 9))
+def test_pieces_that_came_together_are_the_same_as_pieces_one_by_one(pieces, half, limit):
+    """Also with a limit among them: those that fitted are told."""
+    assert all_heard(pieces, burst=True, half=half, limit=limit) == all_heard(
+        pieces, burst=False, half=half, limit=limit
+    )
+
+
+def test_pieces_that_came_together_are_one_event_and_stand_before_what_came_next():
+    for hear, event in [
+        (lambda answer: answer.text("!"), TextDelta("!")),
+        (lambda answer: answer.reasoning("hm"), ReasoningDelta("hm")),
+        (lambda answer: answer.call((1,), id="c", name="n"), CallAnnounced("c", "n")),
+    ]:
+        answer = Answer()
+        answer.burst += ["Hel", "lo"]
+        hear(answer)
+        assert answer.events == [TextBurst(["Hel", "lo"]), event]
+        assert answer.burst == []
 
 
 def test_an_empty_piece_says_nothing():

@@ -11,11 +11,13 @@ from openagent import (
     Hooks,
     Message,
     RetryConfig,
+    RoundFinished,
     RunFinished,
     TextBlock,
     TextDelta,
     Tool,
     ToolUseBlock,
+    codec,
 )
 from openagent.testing import answer, call, failure
 
@@ -151,6 +153,55 @@ def test_an_answer_that_had_been_read_to_its_end_is_kept(serve, connect):
     client.interrupt()
     assert (heard(client), client.history) == ([], [Q, Message.assistant("Hello")])
     assert client.ask("r") == "fine"
+
+
+BURST = answer(chunk_text=["a ", "b ", "c ", "d"], frames_per_chunk=99)
+
+
+@pytest.fixture
+def _together():
+    """From now on pieces of text that come in one read are one event within."""
+    codec.quicken()
+
+
+@pytest.mark.usefixtures("_together")
+@pytest.mark.parametrize("read", ["events", "receive", "stream"])
+def test_an_interrupt_among_pieces_that_came_together_tells_no_more_of_them(serve, connect, read):
+    client = connect(serve(BURST, "fine"))
+    if read == "stream":
+        pieces = client.stream("q")
+    else:
+        client.send("q")
+        pieces = getattr(client, read)()
+    first = [next(pieces), next(pieces)]
+    client.interrupt()
+    rest = [piece for piece in pieces if not isinstance(piece, (RoundFinished, RunFinished))]
+    assert (["".join(getattr(piece, "text", piece) for piece in first), rest]) == ["a b ", []]
+    assert client.ask("q") == "fine"
+
+
+@pytest.mark.usefixtures("_together")
+def test_pieces_that_came_together_are_told_once_whoever_reads_on(serve, connect):
+    client = connect(serve(BURST))
+    client.send("q")
+    blocks = client.receive()
+    assert next(blocks) == TextBlock("a ")
+    assert next(client.events()) == TextDelta("b ")
+    assert next(blocks) == TextBlock("c ")
+    assert [event for event in client.events() if isinstance(event, TextDelta)] == [TextDelta("d")]
+    assert list(blocks) == []
+    assert client.history == [Q, Message.assistant("a b c d")]
+
+
+@pytest.mark.usefixtures("_together")
+def test_a_reader_of_an_earlier_answer_tells_nothing_more_of_it(serve, connect):
+    client = connect(serve(BURST, "fine"))
+    client.send("q")
+    earlier = client.receive()
+    assert [next(earlier), next(earlier)] == [TextBlock("a "), TextBlock("b ")]
+    client.clear_history()
+    client.send("r")
+    assert [block.text for block in earlier] == ["fine"]
 
 
 def test_an_interrupt_after_the_end_changes_nothing(serve, connect):

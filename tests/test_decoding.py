@@ -15,7 +15,7 @@ from openagent.errors import (
     StreamInterruptedError,
     Timeout,
 )
-from openagent.events import CallAnnounced, ReasoningDelta, Response, ResponseStarted, TextDelta, TurnFinished
+from openagent.events import CallAnnounced, ReasoningDelta, Response, ResponseStarted, TextDelta, TurnFinished, spread
 from openagent.messages import Message, TextBlock, ToolUseBlock, Usage
 
 DONE = "data: [DONE]\n\n"
@@ -57,7 +57,7 @@ class Heard:
         self.body = BodyDecoder(turn, status=status, accept_unfinished=accept_unfinished)
         self.events, self.read = [], 0
         for piece in chunks:
-            self.events += self.body.feed(piece)
+            self.events += spread(self.body.feed(piece))
             self.read += 1
             if self.body.done:
                 break

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 from .. import codec
 from ..decoding import BodyDecoder, TurnDecoder
 from ..errors import ConfigError
-from ..events import Event, TurnFinished
+from ..events import RoundEvent, TurnFinished
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, block_to_dict
 from ..options import AgentOptions
 
@@ -46,7 +46,7 @@ class Request:
 
 
 MakeDecoder = Callable[[int, Mapping[str, str]], BodyDecoder]
-Transport = Callable[[Request, MakeDecoder], Iterator[Event]]
+Transport = Callable[[Request, MakeDecoder], Iterator[RoundEvent]]
 
 
 class ProviderAdapter(ABC):
@@ -72,12 +72,12 @@ class ProviderAdapter(ABC):
     @abstractmethod
     def execute_round(
         self, final_response_instruction: str | None = None, include_tools: bool = True
-    ) -> Iterator[Event]:
+    ) -> Iterator[RoundEvent]:
         """Send the conversation and yield what is heard.
 
-        First ``ResponseStarted``, then deltas, last ``TurnFinished``, which must also be kept as
-        ``self.turn``. The instruction concerns this request alone. Ends without ``TurnFinished`` if it
-        was interrupted; raises if the round failed.
+        First ``ResponseStarted``, then deltas (many pieces of text may be one ``TextBurst``), last
+        ``TurnFinished``, which must also be kept as ``self.turn``. The instruction concerns this request
+        alone. Ends without ``TurnFinished`` if it was interrupted; raises if the round failed.
         """
 
     @property
@@ -126,7 +126,7 @@ class WireAdapter(ProviderAdapter):
 
     def execute_round(
         self, final_response_instruction: str | None = None, include_tools: bool = True
-    ) -> Iterator[Event]:
+    ) -> Iterator[RoundEvent]:
         """See ``ProviderAdapter.execute_round``."""
         self.turn = self._body = None
         request = self.encode(final_response_instruction, include_tools and bool(self.tools))

@@ -59,9 +59,12 @@ class AnthropicTurn(TurnDecoder):
         if block is None:
             return False
         if block.kind == "text" and delta.type == "text_delta":
-            if delta.text:
-                self.answer.ended = False
-                self.answer.text(delta.text, at=block.place)
+            answer, piece = self.answer, delta.text
+            if answer.burst_at is not block.place:
+                answer.add_burst()
+                answer.burst_at = block.place
+            if piece:
+                answer.burst.append(piece)
         elif block.kind == "thinking" and delta.type == "thinking_delta":
             self._hear_thinking(block, delta.thinking)
         elif block.kind == "tool_use" and delta.type == "input_json_delta":

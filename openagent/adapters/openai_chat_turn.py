@@ -55,10 +55,13 @@ class ChatTurn(TurnDecoder):
         except (ValueError, RecursionError):
             self._misses += 1
             return False
-        if delta.content:
-            before = len(answer.events)
-            self._hear_text(delta.content)
-            answer.ended = answer.ended and len(answer.events) == before
+        if content := delta.content:
+            if self._think is None:
+                answer.burst.append(content)
+            else:
+                before = len(answer.events)
+                self._hear_text(content)
+                answer.ended = answer.ended and len(answer.events) == before
         if delta.tool_calls:
             fragment = delta.tool_calls[0]
             answer.call(self._calls.place(fragment.index, "", ""), arguments=fragment.function.arguments)

@@ -55,7 +55,9 @@ class ResponsesTurn(TurnDecoder):
             return False
         if self._spoken_at != (event.output_index, event.item_id, event.content_index):
             return False
-        self._tell(self._spoken, event.delta)
+        if piece := event.delta:
+            self._spoken.pieces.add(piece)
+            self.answer.burst.append(piece)
         return True
 
     def payload(self, payload: dict[str, Any]) -> None:
@@ -189,6 +191,7 @@ class ResponsesTurn(TurnDecoder):
         heard.parts.add(number(event.get("content_index")))
         self._tell(heard, word(event.get("delta")))
         self._spoken = heard
+        self.answer.burst_at = heard.place
         self._spoken_at = (
             number(event.get("output_index")),
             word(event.get("item_id")),

@@ -16,7 +16,7 @@ from .. import retry
 from ..adapters import MakeDecoder, ProviderAdapter, Request, Transport
 from ..decoding import BodyDecoder
 from ..errors import AgentError, StreamInterruptedError
-from ..events import Event, TurnFinished
+from ..events import RoundEvent, TurnFinished
 from ..interrupt import Interrupt
 from ..messages import Message, Usage
 from ..options import AgentOptions
@@ -62,7 +62,7 @@ class Paced:
     def __call__(
         self, options: AgentOptions, messages: Sequence[Message], tools: Sequence[Tool], transport: Transport
     ) -> ProviderAdapter:
-        def paced(request: Request, make_decoder: MakeDecoder) -> Iterator[Event]:
+        def paced(request: Request, make_decoder: MakeDecoder) -> Iterator[RoundEvent]:
             if self._cache is None:
                 events = self._asked(transport, request, make_decoder)
             else:
@@ -76,7 +76,7 @@ class Paced:
 
     def _looked_up(
         self, cache: Cache, transport: Transport, request: Request, make_decoder: MakeDecoder
-    ) -> list[Event]:
+    ) -> list[RoundEvent]:
         key = key_of(request)
         with cache.alone(key):
             kept = cache.read(key)
@@ -88,7 +88,7 @@ class Paced:
                 cache.write(key, recorder.headers, bytes(recorder.body))
             return events
 
-    def _asked(self, transport: Transport, request: Request, make_decoder: MakeDecoder) -> list[Event]:
+    def _asked(self, transport: Transport, request: Request, make_decoder: MakeDecoder) -> list[RoundEvent]:
         """The events of the round, asked for as often as the options allow; none if the run was stopped."""
         failures = 0
         while True:
@@ -141,7 +141,7 @@ class Recorder:
         self.headers, self.body = headers, bytearray()
         feed, body = decoder.feed, self.body
 
-        def kept(chunk: bytes) -> list[Event]:
+        def kept(chunk: bytes) -> list[RoundEvent]:
             body.extend(chunk)
             return feed(chunk)
 
@@ -154,12 +154,12 @@ class Recorder:
         return self._decoder is not None and self._decoder.turn is not None and self._decoder.failure is None
 
 
-def _replayed(headers: Mapping[str, str], body: bytes, make_decoder: MakeDecoder) -> list[Event]:
+def _replayed(headers: Mapping[str, str], body: bytes, make_decoder: MakeDecoder) -> list[RoundEvent]:
     """The events of a reply that was kept; none if it does not decode."""
     decoder = make_decoder(200, headers)
     events = [decoder.start(), *decoder.feed(body), *decoder.end()]
     return events if decoder.failure is None and decoder.turn is not None else []
 
 
-def _usage(events: list[Event]) -> Usage | None:
+def _usage(events: list[RoundEvent]) -> Usage | None:
     return next((event.usage for event in reversed(events) if isinstance(event, TurnFinished)), None)

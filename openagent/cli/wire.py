@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import codec
 from ..adapters import Request, masked
-from ..events import Event
+from ..events import RoundEvent
 from ..messages import Message
 from ..options import AgentOptions
 from ..protocols import ADAPTERS
@@ -45,7 +45,7 @@ def shown(options: AgentOptions, tell: Callable[[str], None]) -> AgentOptions:
             tell(_headers("< ", headers))
             return super().decoder(headers)
 
-        def execute_round(self, instruction: str | None = None, include_tools: bool = True) -> Iterator[Event]:
+        def execute_round(self, instruction: str | None = None, include_tools: bool = True) -> Iterator[RoundEvent]:
             yield from super().execute_round(instruction, include_tools)
             if self.turn is not None:
                 tell(_indented("< ", json.dumps(self.turn.message.to_dict(), indent=2, ensure_ascii=False), options))

@@ -19,7 +19,16 @@ from ..connection import Connections
 from ..decoding import BodyDecoder
 from ..emulation import tooled
 from ..errors import AgentError, ConfigError, Timeout
-from ..events import CallAnnounced, Event, ReasoningDelta, Response, ResponseStarted, TextDelta, TurnFinished
+from ..events import (
+    CallAnnounced,
+    ReasoningDelta,
+    Response,
+    ResponseStarted,
+    RoundEvent,
+    TextDelta,
+    TurnFinished,
+    spread,
+)
 from ..interrupt import Interrupt
 from ..messages import Message
 from ..options import AgentOptions
@@ -71,7 +80,7 @@ class Listening:
     def __init__(self, inner: BodyDecoder, heard: Heard) -> None:
         self._inner, self._heard = inner, heard
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[RoundEvent]:
         """See ``BodyDecoder``."""
         self._heard.chunks.append(chunk)
         return self._inner.feed(chunk)
@@ -89,17 +98,17 @@ class Page:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers, self.body, self.done = headers, bytearray(), False
 
-    def start(self) -> Event:
+    def start(self) -> RoundEvent:
         """The first event, of which nothing is made."""
         return ResponseStarted(Response())
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[RoundEvent]:
         """Keep the bytes."""
         self.body += chunk
         self.done = len(self.body) > MAX_DOCUMENT_BYTES
         return []
 
-    def end(self, failure: AgentError | None = None) -> list[Event]:
+    def end(self, failure: AgentError | None = None) -> list[RoundEvent]:
         """The body is over, or broke off."""
         self.done, self.failure = True, failure
         return []
@@ -174,7 +183,7 @@ class Bench:
             return heard
         started = time.monotonic()
         try:
-            for event in adapter.execute_round(None, bool(adapter.tools)):
+            for event in spread(adapter.execute_round(None, bool(adapter.tools))):
                 _hear(heard, event, time.monotonic() - started)
         except AgentError as error:
             heard.error = error
@@ -201,10 +210,10 @@ class Bench:
             return error
         return pages[-1] if pages else ConfigError("nothing was sent")
 
-    def _line(self, options: AgentOptions, heard: Heard) -> Callable[[Request, MakeDecoder], Iterator[Event]]:
+    def _line(self, options: AgentOptions, heard: Heard) -> Callable[[Request, MakeDecoder], Iterator[RoundEvent]]:
         line = Line(options, self.connections, Interrupt())
 
-        def listened(request: Request, make: MakeDecoder) -> Iterator[Event]:
+        def listened(request: Request, make: MakeDecoder) -> Iterator[RoundEvent]:
             def opened(status: int, headers: Mapping[str, str]) -> Any:
                 heard.headers = headers
                 return Listening(make(status, headers), heard)
@@ -215,7 +224,7 @@ class Bench:
         return listened
 
 
-def _hear(heard: Heard, event: Event, seconds: float) -> None:
+def _hear(heard: Heard, event: RoundEvent, seconds: float) -> None:
     if isinstance(event, TurnFinished):
         heard.turn = event
     elif isinstance(event, (TextDelta, ReasoningDelta, CallAnnounced)):

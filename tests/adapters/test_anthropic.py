@@ -10,7 +10,7 @@ from openagent.adapters.anthropic_conversation import CUT_OFF
 from openagent.adapters.anthropic_turn import AnthropicTurn
 from openagent.decoding import BodyDecoder
 from openagent.errors import APIError, StreamInterruptedError
-from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished
+from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished, spread
 from openagent.messages import Usage
 from openagent.testing import ScriptedServer, answer, call, raw
 
@@ -896,8 +896,10 @@ def heard_of(events, *, quickly):
     for event in events:
         text = json.dumps(event).encode()
         if not (quickly and turn.quick(text)):
+            turn.answer.add_burst()
             turn.payload(codec.parse(text))
-    told = [event for event in turn.answer.events if not isinstance(event, CallAnnounced)]  # ids are made up
+    turn.answer.add_burst()
+    told = [event for event in spread(turn.answer.events) if not isinstance(event, CallAnnounced)]  # ids are made up
     pieces = [(block.kind, block.pieces.joined(), block.signature) for block in turn._blocks]
     calls = ["".join(call.arguments) for call in turn.answer._calls.values()]
     return told, turn.answer.ended, turn.answer.finish, turn.answer.heard(), pieces, calls

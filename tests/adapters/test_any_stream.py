@@ -14,7 +14,7 @@ from requests.structures import CaseInsensitiveDict
 from openagent import AgentError, AgentOptions, Message, StreamInterruptedError, ToolUseBlock
 from openagent.client import ADAPTERS
 from openagent.decoding import BodyDecoder
-from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished
+from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished, spread
 from openagent.history import answered, sendable
 from openagent.testing import answer, anthropic, call, chat, responses
 from openagent.testing.script import Headers, Request
@@ -71,12 +71,13 @@ def adapter_of(protocol, messages=()):
     return ADAPTERS[protocol](options, list(messages), [], None)
 
 
-def heard_of(protocol, pieces, *, accepted=False):
-    """The events of a body that comes in these pieces, and the error if there is one."""
+def heard_of(protocol, pieces, *, accepted=False, quickly=True):
+    """The events of a body that comes in these pieces, and the error if there is one; the quick way or the general."""
     turn = adapter_of(protocol).decoder(CaseInsensitiveDict())
     decoder = BodyDecoder(turn, accept_unfinished=accepted)
+    decoder._is_quick = quickly
     events = [event for piece in pieces for event in decoder.feed(piece)]
-    return [*events, *decoder.end()], decoder.failure
+    return list(spread([*events, *decoder.end()])), decoder.failure
 
 
 def said(events, error):
@@ -113,8 +114,20 @@ def test_any_valid_stream_cut_anywhere_gives_the_same_blocks(protocol):
         whole = said(*heard_of(protocol, [body]))
         assert said(*heard_of(protocol, [body[i : i + 1] for i in range(len(body))])) == whole
         assert said(*heard_of(protocol, cut_at(body, places))) == whole
+        assert said(*heard_of(protocol, cut_at(body, places), quickly=False)) == whole
 
     check()
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+def test_pieces_in_one_read_are_told_one_by_one_also_with_a_character_cut_in_halves(protocol):
+    """sse-04: JSON can hold half a character; no piece that is told does."""
+    item = answer(chunk_text=["Hel", "lo ", "\ud83d", "\ude00", "a", "b"])
+    for quickly in (True, False):
+        events, error = heard_of(protocol, [b"".join(frames_of(protocol, item))], quickly=quickly)
+        assert error is None
+        assert events[:-1] == [TextDelta(text) for text in ("Hel", "lo ", "😀", "a", "b")]
+        assert events[-1].message == Message.assistant("Hello 😀ab")
 
 
 @pytest.mark.parametrize("protocol", ADAPTERS)

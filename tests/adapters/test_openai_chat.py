@@ -26,7 +26,7 @@ from openagent import (
 from openagent.adapters.openai_chat import OpenAIChat
 from openagent.adapters.openai_chat_turn import ChatTurn, ThinkTag, merged_details
 from openagent.decoding import BodyDecoder
-from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished
+from openagent.events import CallAnnounced, ReasoningDelta, TextDelta, TurnFinished, spread
 from openagent.history import sendable
 
 LOCAL = "http://localhost:1234/v1"
@@ -848,11 +848,13 @@ def heard_of(chunks, *, quickly, think_tags):
         for chunk in chunks:
             text = json.dumps(chunk).encode()
             if not (quickly and turn.quick(text)):
+                turn.answer.add_burst()
                 turn.payload(codec.parse(text))
+        turn.answer.add_burst()
     except AgentError as error:
         return str(error)
     answer = turn.answer
-    said = nameless(answer.events), nameless(answer.message().content)
+    said = nameless(spread(answer.events)), nameless(answer.message().content)
     return answer.ended, answer.finish, answer.usage, *said
 
 

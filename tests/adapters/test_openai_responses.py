@@ -27,7 +27,7 @@ from openagent.adapters import sealed
 from openagent.adapters.openai_responses import OpenAIResponses
 from openagent.adapters.openai_responses_turn import ResponsesTurn
 from openagent.decoding import BodyDecoder
-from openagent.events import CallAnnounced, ReasoningDelta, Response, TextDelta, TurnFinished
+from openagent.events import CallAnnounced, ReasoningDelta, Response, TextDelta, TurnFinished, spread
 from openagent.testing import ScriptedServer, answer, call, raw
 
 BASE = "https://api.example.com/v1"
@@ -935,11 +935,13 @@ def heard_of(events, *, quickly):
         for event in events:
             text = json.dumps(event).encode()
             if not (quickly and turn.quick(text)):
+                turn.answer.add_burst()
                 turn.payload(codec.parse(text))
+        turn.answer.add_burst()
     except APIError as error:
         return str(error)
     items = [(heard.place, heard.id, heard.text(), heard.parts) for heard in turn._places.in_order()]
-    told = [event for event in turn.answer.events if not isinstance(event, CallAnnounced)]  # ids are made up
+    told = [event for event in spread(turn.answer.events) if not isinstance(event, CallAnnounced)]  # ids are made up
     return told, turn.answer.ended, turn.answer.heard(), items
 
 
