@@ -110,11 +110,14 @@ class Cursor:
 
     def _texts(self) -> Iterator[str]:
         """The pieces of text of the latest step, each once. What was read together with an interrupt is not told."""
-        for text in self._burst:
-            if self._interrupt.is_set():
-                self._drop_burst()
-                return
-            yield text
+        burst = None
+        while burst is not self._burst:  # another reader may have stepped on meanwhile
+            burst = self._burst
+            for text in burst:
+                if self._interrupt.is_set():
+                    self._drop_burst()
+                    return
+                yield text
 
     def _drop_burst(self) -> None:
         deque(self._burst, maxlen=0)  # read to its end, for readers that stand in the middle of it
