@@ -369,8 +369,7 @@ class Client:
         # A cell that is run again after a failure must not ask twice.
         if message is not None and not (history[-1:] == [message] and message.role == "user"):
             history.append(message)
-        history = histories.answered(history)
-        sendable = histories.sendable(history)
+        history, sendable = histories.settled(history)
         if not sendable:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..answer_schema import ANTHROPIC
 from ..errors import ConfigError
+from ..messages import is_talk
 from ..options import AgentOptions
 from ..tools import Tool
 from . import Request, WireAdapter, check_extra_body, unsealed
@@ -86,8 +87,10 @@ class Anthropic(WireAdapter):
             body["container"] = container
         if options.cache_prompt:
             _mark(body)
-        body["messages"] = [compact(turn) for turn in turns]
-        return self.post(_PATH, self._head(), body)
+        conversation = {"messages": [compact(turn) for turn in body.pop("messages")]}
+        if is_talk(self.messages):
+            return self.post(_PATH, self._head(), body, conversation)
+        return self.post(_PATH, self._head(), body | conversation)  # the input of a call may be the caller's own
 
     def _head(self) -> dict[str, str]:
         head = {"anthropic-version": _VERSION}

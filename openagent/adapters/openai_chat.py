@@ -6,12 +6,12 @@ Source: https://platform.openai.com/docs/api-reference/chat; dialects are cited 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError
-from ..messages import Message, ToolUseBlock
+from ..messages import Message, Role, ToolUseBlock
 from ..options import AgentOptions
 from . import Request, WireAdapter, check_extra_body, unsealed, written
 from .openai_chat_messages import content_parts, joined_text, result_entry
@@ -72,14 +72,9 @@ class OpenAIChat(WireAdapter):
     def _messages(self, instruction: str | None) -> list[dict[str, Any]]:
         system = self.system_prompt(instruction)
         head = [{"role": "system", "content": system}] if system else []
-        return head + self.rows(self._encoded)
+        return head + self.rows(self._encoded, _bare)
 
-    def _encoded(self, message: Message) -> Iterable[dict[str, Any]]:
-        if (text := message.only_text) and not message.provider_state:
-            return ({"role": message.role, "content": text},)  # most messages, and all of a long conversation
-        return self._encoded_blocks(message)
-
-    def _encoded_blocks(self, message: Message) -> Iterator[dict[str, Any]]:
+    def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:
             yield result_entry(result)
         if message.calls:
@@ -87,7 +82,8 @@ class OpenAIChat(WireAdapter):
         elif message.role == "assistant" and message.content:  # else it says something to another provider only
             yield self._with_state({"role": "assistant", "content": joined_text(message)}, message)
         elif len(message.results) < len(message.content):
-            yield {"role": message.role, "content": content_parts(message)}
+            role = "user" if message.role == "tool" else message.role
+            yield {"role": role, "content": content_parts(message)}
 
     def _turn_with_calls(self, message: Message) -> dict[str, Any]:
         text = joined_text(message)
@@ -104,6 +100,10 @@ class OpenAIChat(WireAdapter):
             parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thinking}]}]
             turn["content"] = parts + ([{"type": "text", "text": turn["content"]}] if message.text else [])
         return turn | state
+
+
+def _bare(role: Role, text: str) -> dict[str, Any]:
+    return {"role": "user" if role == "tool" else role, "content": text}
 
 
 def _call(call: ToolUseBlock, provider: str) -> dict[str, Any]:

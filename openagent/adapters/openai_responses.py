@@ -13,7 +13,7 @@ from typing import Any
 from .. import codec
 from ..answer_schema import is_strict
 from ..errors import ConfigError
-from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolUseBlock
+from ..messages import ContentBlock, ImageBlock, Message, Role, TextBlock, ToolUseBlock
 from ..options import AgentOptions
 from ..tools import Tool
 from . import Request, WireAdapter, check_extra_body, result_blocks, result_text, unsealed
@@ -89,7 +89,7 @@ class OpenAIResponses(WireAdapter):
         return {member: vendor[member] for member in ("type", "name", "server_label") if member in vendor}
 
     def _input(self) -> list[dict[str, Any]]:
-        return list(distinct(self.rows(self._encoded)))
+        return list(distinct(self.rows(self._encoded, _bare)))
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:
@@ -106,6 +106,14 @@ class OpenAIResponses(WireAdapter):
                 yield {"role": "system", "content": text}
         elif content := list(filter(None, map(_part, message.content))):
             yield {"role": "user", "content": content}
+
+
+def _bare(role: Role, text: str) -> dict[str, Any]:
+    if role == "assistant":
+        return plain(text)
+    if role == "system":
+        return {"role": "system", "content": text}
+    return {"role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
 def _said(block: ContentBlock) -> dict[str, Any] | None:

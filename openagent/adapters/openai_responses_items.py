@@ -252,7 +252,11 @@ def distinct(items: Iterable[Item]) -> Iterator[Item]:
     uses: dict[str, int] = {}
     now: dict[str, str] = {}  # what stands for an id from here on
     for item in items:
-        id, kind = word(item.get("call_id")), item.get("type")
+        kind = item.get("type")
+        if kind not in ("function_call", "function_call_output"):
+            yield item
+            continue
+        id = word(item.get("call_id"))
         if kind == "function_call":
             name = id
             while name in taken:
@@ -260,8 +264,7 @@ def distinct(items: Iterable[Item]) -> Iterator[Item]:
                 name = f"{id}_{uses[id]}"
             taken.add(name)
             now[id] = name
-        is_renamed = kind in ("function_call", "function_call_output") and now.get(id, id) != id
-        yield item | {"call_id": now[id]} if is_renamed else item
+        yield item | {"call_id": now[id]} if now.get(id, id) != id else item
 
 
 def plain(text: str) -> Item:

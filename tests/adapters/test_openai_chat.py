@@ -225,6 +225,14 @@ def test_texts_are_joined_by_newlines():
     ]
 
 
+def test_text_in_a_tool_message_is_said_by_the_user():
+    """As in a list of messages by hand; a message of role "tool" needs the id of a call."""
+    assert wire(*HI, Message("tool", [TextBlock("a")]), Message("tool", ["a", "b"]))[1:] == [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": "a\nb"},
+    ]
+
+
 def test_the_system_prompt_and_the_instruction_stand_first():
     """R-17; harness.md 1.4: the instruction concerns one request."""
     assert body(system_prompt="S")["messages"][0] == {"role": "system", "content": "S"}

@@ -162,14 +162,15 @@ def requests_conversation(port: int, plan: str) -> Callable[[], str]:
     import requests
 
     session, messages = requests.Session(), []
+    said, name = SAID[_protocol(plan)], "input" if _protocol(plan) == "responses" else "messages"
 
     def turn() -> str:
         messages.append({"role": "user", "content": QUESTION})
-        asked = {"model": "bench", "stream": True, "messages": messages}
+        asked = {"model": "bench", "stream": True, name: messages}
         pieces = []
         with session.post(url(port, plan), json=asked, stream=True) as response:
             for line in response.iter_lines():
-                if line.startswith(b"data: {") and (text := _said_on_chat(json.loads(line[6:]))):
+                if line.startswith(b"data: {") and (text := said(json.loads(line[6:]))):
                     pieces.append(text)
         messages.append({"role": "assistant", "content": "".join(pieces)})
         return "".join(pieces)

@@ -145,8 +145,13 @@ def growth(port: int) -> Iterator[Row]:
 
 
 def conversation(port: int, turns: int = 210) -> Iterator[Row]:
-    """What a turn costs as the conversation grows."""
-    plan, answer = "burst.chat.one.40", bodies.WORD * 40
+    """What a turn costs as the conversation grows, on each wire."""
+    for protocol in bodies.PROTOCOLS:
+        yield from _conversation(port, protocol, turns)
+
+
+def _conversation(port: int, protocol: str, turns: int) -> Iterator[Row]:
+    plan, answer = f"burst.{protocol}.one.40", bodies.WORD * 40
     by_hand = contestants.requests_conversation(port, plan)
     costs: dict[str, list[float]] = {"ours": [], "requests": []}
     with client(port, plan) as asked:
@@ -162,7 +167,7 @@ def conversation(port: int, turns: int = 210) -> Iterator[Row]:
                 costs[name].append(cpu() - started)
     late = {name: statistics.median(values[190:210]) for name, values in costs.items()}
     early = statistics.median(costs["ours"][5:25])
-    title = "turn 200 of a conversation"
+    title = f"turn 200 of a conversation, {protocol}"
     yield Row(f"{title}: ÷ requests", _ms(late["ours"]), _ms(late["requests"]), late["ours"] / late["requests"], 0.9)
     yield Row(f"{title}: ÷ turn 15", _ms(late["ours"]), _ms(early), late["ours"] / early, 1.3)
 
