@@ -115,8 +115,9 @@ class WireAdapter(ProviderAdapter):
             self._said = self._rows = ()
         rows = list(self._rows)
         for message in self.messages[len(self._said) :]:
-            if (text := message.only_text) and not message.provider_state:
-                rows.append(bare(message.role, text))
+            content = message.content
+            if len(content) == 1 and type(content[0]) is TextBlock and content[0].text and not message.provider_state:
+                rows.append(bare(message.role, content[0].text))
             else:
                 rows += encoded(message)
         self._said, self._rows = tuple(self.messages), tuple(rows)

@@ -14,14 +14,13 @@ from typing import Any
 
 from ..answer_schema import ANTHROPIC
 from ..errors import ConfigError
-from ..messages import is_talk
 from ..options import AgentOptions
 from ..tools import Tool
 from . import Request, WireAdapter, check_extra_body, unsealed
 from .anthropic_conversation import (
     Block,
     Turn,
-    compact,
+    blocks_of,
     goes_on_without_thought,
     has_calls,
     is_prompt,
@@ -72,7 +71,6 @@ class Anthropic(WireAdapter):
         body: dict[str, Any] = {
             "model": options.model,
             "max_tokens": _max_tokens(options),
-            "messages": turns,
             "stream": True,
         }
         if system := self._system(instruction):
@@ -86,11 +84,10 @@ class Anthropic(WireAdapter):
         if container := self._container(turns):
             body["container"] = container
         if options.cache_prompt:
-            _mark(body)
-        conversation = {"messages": [compact(turn) for turn in body.pop("messages")]}
-        if is_talk(self.messages):
-            return self.post(_PATH, self._head(), body, conversation)
-        return self.post(_PATH, self._head(), body | conversation)  # the input of a call may be the caller's own
+            _mark(body, turns)
+        if has_calls(turns):  # the input of a call may be the caller's own
+            return self.post(_PATH, self._head(), {**body, "messages": turns})
+        return self.post(_PATH, self._head(), body, {"messages": turns})
 
     def _head(self) -> dict[str, str]:
         head = {"anthropic-version": _VERSION}
@@ -191,15 +188,16 @@ def _choice(choice: str) -> dict[str, Any]:
     return {"type": _WORDS[choice]} if choice in _WORDS else {"type": "tool", "name": choice}
 
 
-def _mark(body: dict[str, Any]) -> None:
+def _mark(body: dict[str, Any], turns: Sequence[Turn]) -> None:
     """Marks what the next request will begin with too: tools, system, the conversation so far (three of four)."""
     if body.get("tools"):
         body["tools"][-1] = _marked(body["tools"][-1])
     if "system" in body:
         body["system"] = [_marked(text_block(body["system"]))]
-    asked = next((turn for turn in reversed(body["messages"]) if turn["role"] == "user"), None)
+    asked = next((turn for turn in reversed(turns) if turn["role"] == "user"), None)
     if asked is not None:
-        asked["content"][-1] = _marked(asked["content"][-1])
+        *others, last = blocks_of(asked)
+        asked["content"] = [*others, _marked(last)]
 
 
 def _marked(block: Block) -> Block:

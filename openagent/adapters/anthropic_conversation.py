@@ -23,7 +23,7 @@ _TEXT = {"type", "text"}
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 Block = dict[str, Any]
-Turn = dict[str, Any]
+Turn = dict[str, Any]  # its content is a bare string if it is one text and nothing else, else a list of blocks
 
 
 def turns_of(messages: Sequence[Message], *, provider: str, replay_reasoning: bool = True) -> list[Turn]:
@@ -34,23 +34,25 @@ def turns_of(messages: Sequence[Message], *, provider: str, replay_reasoning: bo
     """
     turns: list[Turn] = []
     names = _CallNames()
+    has_state = False
     for message in messages:
-        if message.role != "system" and message.only_text.strip() and not message.provider_state:
+        if message.provider_state:
+            has_state = True
+        elif (text := message.only_text) and not text.isspace() and message.role != "system":
             # The same as below in a tenth of the time; a long conversation is made of such messages.
-            role = "assistant" if message.role == "assistant" else "user"
-            turns.append({"role": role, "content": [text_block(message.only_text)]})
+            turns.append({"role": "assistant" if message.role == "assistant" else "user", "content": text})
             continue
         for role, blocks in _encoded(message, names, provider, replay_reasoning):
             if blocks and turns and _holds_results(turns[-1]) and blocks[0]["type"] == "tool_result":
                 turns[-1]["content"] += blocks
             elif blocks:
-                turns.append({"role": role, "content": blocks})
-    if any(message.provider_state for message in messages):  # they come back as they came, from nowhere else
+                turns.append({"role": role, "content": _compact(blocks)})
+    if has_state:  # such calls come from nowhere else
         turns = _without_lost_calls(turns)
     if turns and turns[0]["role"] == "assistant":
-        turns.insert(0, {"role": "user", "content": [text_block(CUT_OFF)]})
+        turns.insert(0, {"role": "user", "content": CUT_OFF})
     if turns and turns[-1]["role"] == "assistant":
-        turns[-1]["content"] = _without_last_blanks(turns[-1]["content"])
+        turns[-1]["content"] = _without_last_blanks(turns[-1])
     return turns
 
 
@@ -61,7 +63,8 @@ def is_prompt(turn: Turn) -> bool:
 
 def has_calls(turns: Iterable[Turn]) -> bool:
     """Whether there is a call, or a result of one, in these turns."""
-    return any(block["type"].endswith(("tool_use", "tool_result")) for turn in turns for block in turn["content"])
+    spoken = [turn for turn in turns if not isinstance(turn["content"], str)]
+    return any(block["type"].endswith(("tool_use", "tool_result")) for turn in spoken for block in turn["content"])
 
 
 def goes_on_without_thought(turns: Sequence[Turn]) -> bool:
@@ -74,20 +77,24 @@ def goes_on_without_thought(turns: Sequence[Turn]) -> bool:
         if is_prompt(turn):
             break
         first = turn
-    return first is not None and not is_thought(first["content"][0])
+    return first is not None and not is_thought(blocks_of(first)[0])
 
 
-def compact(turn: Turn) -> Turn:
-    """The turn with a bare string for content if it is one text and nothing else."""
-    content = turn["content"]
-    if len(content) == 1 and content[0].keys() == _TEXT and content[0]["type"] == "text":
-        return {"role": turn["role"], "content": content[0]["text"]}
-    return turn
+def blocks_of(turn: Turn) -> list[Block]:
+    """The content of a turn as blocks."""
+    content: str | list[Block] = turn["content"]
+    return [text_block(content)] if isinstance(content, str) else content
 
 
 def text_block(text: str) -> Block:
     """A text."""
     return {"type": "text", "text": text}
+
+
+def _compact(blocks: list[Block]) -> str | list[Block]:
+    """These blocks as the content of a turn."""
+    is_bare = len(blocks) == 1 and blocks[0].keys() == _TEXT and blocks[0]["type"] == "text"
+    return blocks[0]["text"] if is_bare else blocks
 
 
 def _encoded(
@@ -166,13 +173,13 @@ def _result(result: ToolResultBlock, names: _CallNames) -> Block:
 
 
 def _holds_results(turn: Turn) -> bool:
-    return bool(turn["content"][0]["type"] == "tool_result")
+    return bool(blocks_of(turn)[0]["type"] == "tool_result")
 
 
-def _without_last_blanks(blocks: list[Block]) -> list[Block]:
-    """The turn that the model is to go on with must not end with blanks."""
-    last = blocks[-1]
-    return [*blocks[:-1], {**last, "text": last["text"].rstrip()}] if last["type"] == "text" else blocks
+def _without_last_blanks(turn: Turn) -> str | list[Block]:
+    """The content of a turn that the model is to go on with, which must not end with blanks."""
+    *others, last = blocks_of(turn)
+    return _compact([*others, {**last, "text": last["text"].rstrip()} if last["type"] == "text" else last])
 
 
 def _without_lost_calls(turns: list[Turn]) -> list[Turn]:
@@ -181,14 +188,13 @@ def _without_lost_calls(turns: list[Turn]) -> list[Turn]:
     Such a call has no result and will get none; it is refused anywhere but in the turn that goes on.
     """
     prompts = [index for index, turn in enumerate(turns) if is_prompt(turn)]
-    blocks = [block for turn in turns if turn["role"] == "assistant" for block in turn["content"]]
-    answered = {str(block.get("tool_use_id")) for block in blocks}
+    spoken = [block for turn in turns if turn["role"] == "assistant" for block in blocks_of(turn)]
+    answered = {str(block.get("tool_use_id")) for block in spoken}
     for turn in turns[: prompts[-1] if prompts else 0]:
         if turn["role"] == "assistant":
-            kept = [
-                block for block in turn["content"] if not _is_server_call(block) or str(block.get("id")) in answered
-            ]
-            turn["content"] = without_last_thoughts(kept) if len(kept) < len(turn["content"]) else kept
+            blocks = blocks_of(turn)
+            kept = [block for block in blocks if not _is_server_call(block) or str(block.get("id")) in answered]
+            turn["content"] = _compact(without_last_thoughts(kept) if len(kept) < len(blocks) else kept)
     return [turn for turn in turns if turn["content"]]
 
 

@@ -89,7 +89,7 @@ class OpenAIResponses(WireAdapter):
         return {member: vendor[member] for member in ("type", "name", "server_label") if member in vendor}
 
     def _input(self) -> list[dict[str, Any]]:
-        return list(distinct(self.rows(self._encoded, _bare)))
+        return distinct(self.rows(self._encoded, _bare))
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:

@@ -246,25 +246,26 @@ def replayed(items: Iterable[Item], *, with_reasoning: bool) -> list[Item]:
     return [_without_id(item) if _is_spoken(item) else item for item in kept]
 
 
-def distinct(items: Iterable[Item]) -> Iterator[Item]:
+def distinct(items: Iterable[Item]) -> list[Item]:
     """The items with no call id twice: some servers count the calls of each turn anew (Bedrock)."""
+    kept: list[Item] = []
     taken: set[str] = set()
     uses: dict[str, int] = {}
     now: dict[str, str] = {}  # what stands for an id from here on
     for item in items:
-        kind = item.get("type")
-        if kind not in ("function_call", "function_call_output"):
-            yield item
+        if item.get("type") not in ("function_call", "function_call_output"):
+            kept.append(item)
             continue
         id = word(item.get("call_id"))
-        if kind == "function_call":
+        if item["type"] == "function_call":
             name = id
             while name in taken:
                 uses[id] = uses.get(id, 1) + 1
                 name = f"{id}_{uses[id]}"
             taken.add(name)
             now[id] = name
-        yield item | {"call_id": now[id]} if now.get(id, id) != id else item
+        kept.append(item | {"call_id": now[id]} if now.get(id, id) != id else item)
+    return kept
 
 
 def plain(text: str) -> Item:

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from openagent import Tool
+from openagent import Client, Tool
 
 from . import bodies, contestants
 from .contestants import QUESTION, YARDSTICKS, Contestant, client, ours
@@ -43,17 +43,18 @@ def cpu() -> float:
 
 def cost(work: Callable[[], object]) -> float:
     """Seconds of CPU that a piece of work takes."""
-    gc.collect()
     started = cpu()
     work()
     return cpu() - started
 
 
-def paired(works: dict[str, Callable[[], object]], *, rounds: int) -> dict[str, list[float]]:
+def paired(works: dict[str, Callable[[], object]], *, rounds: int, collect: bool = True) -> dict[str, list[float]]:
     """The costs of some pieces of work, which take turns; a first round of each is not counted."""
     costs: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
         for name, work in works.items():
+            if collect:  # of a piece that lasts; after it the caches are cold, as they are not between two turns
+                gc.collect()
             seconds = cost(work)
             if number:
                 costs[name].append(seconds)
@@ -144,32 +145,43 @@ def growth(port: int) -> Iterator[Row]:
     yield Row("80,000 data lines in one event: ÷ 40,000", *_both(costs, "80000", "40000"), 2.2)
 
 
-def conversation(port: int, turns: int = 210) -> Iterator[Row]:
+def conversation(port: int) -> Iterator[Row]:
     """What a turn costs as the conversation grows, on each wire."""
     for protocol in bodies.PROTOCOLS:
-        yield from _conversation(port, protocol, turns)
+        yield from _conversation(port, protocol)
 
 
-def _conversation(port: int, protocol: str, turns: int) -> Iterator[Row]:
-    plan, answer = f"burst.{protocol}.one.40", bodies.WORD * 40
-    by_hand = contestants.requests_conversation(port, plan)
-    costs: dict[str, list[float]] = {"ours": [], "requests": []}
-    with client(port, plan) as asked:
-
-        def ask() -> str:
-            asked.send(QUESTION)
-            return "".join(block.text for block in asked.receive())  # type: ignore[union-attr]
-
-        for _ in range(turns):
-            for name, turn in (("ours", ask), ("requests", by_hand)):
-                started = cpu()
-                assert turn() == answer
-                costs[name].append(cpu() - started)
-    late = {name: statistics.median(values[190:210]) for name, values in costs.items()}
-    early = statistics.median(costs["ours"][5:25])
+def _conversation(port: int, protocol: str, rounds: int = 24) -> Iterator[Row]:
+    plan = f"burst.{protocol}.one.40"
+    with client(port, plan) as late, client(port, plan) as early:
+        works = {
+            "ours": _turn(_asking(late), 200 - rounds // 2),
+            "requests": _turn(contestants.requests_conversation(port, plan), 200 - rounds // 2),
+            "turn 15": _turn(_asking(early), 15 - rounds // 2),
+        }
+        costs = paired(works, rounds=rounds, collect=False)
     title = f"turn 200 of a conversation, {protocol}"
-    yield Row(f"{title}: ÷ requests", _ms(late["ours"]), _ms(late["requests"]), late["ours"] / late["requests"], 0.9)
-    yield Row(f"{title}: ÷ turn 15", _ms(late["ours"]), _ms(early), late["ours"] / early, 1.3)
+    yield Row(f"{title}: ÷ requests", *_both(costs, "ours", "requests"), 0.9)
+    yield Row(f"{title}: ÷ turn 15", *_both(costs, "ours", "turn 15"), 1.3)
+
+
+def _asking(asked: Client) -> Callable[[], str]:
+    def turn() -> str:
+        asked.send(QUESTION)
+        return "".join(block.text for block in asked.receive())  # type: ignore[union-attr]
+
+    return turn
+
+
+def _turn(turn: Callable[[], str], said: int) -> Callable[[], None]:
+    """A turn of a conversation in which some have been said."""
+
+    def checked() -> None:
+        assert turn() == bodies.WORD * 40
+
+    for _ in range(said):
+        checked()
+    return checked
 
 
 def tool_loop(port: int) -> Iterator[Row]:
