@@ -8,9 +8,10 @@ Owns: the page around a conversation, the order of its parts. Does not know: how
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from .markup import block_html, call_details, conversation_html, escaped, prompt_html, safe_markdown
-from .messages import ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock
+from .messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock
 
 # Of the web only this page itself: what a model wrote could not fetch anything even if the escaping failed.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -39,24 +40,23 @@ def to_markdown(messages: Sequence[Message], system_prompt: str = "") -> str:
     called = {call.id for message in messages for call in message.calls}
     parts = [f"# {_TITLE}", *(["## System", safe_markdown(system_prompt)] if system_prompt else [])]
     for message in messages:
-        told = [part for block in message.content for part in _markdown(block, results, called)]
+        told: list[str] = []
+        for is_text, blocks in groupby(message.content, lambda block: isinstance(block, TextBlock)):
+            if is_text:
+                told.append(safe_markdown("\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))))
+            else:
+                told += [part for block in blocks for part in _markdown(block, results, called)]
         if told or not message.content:
             parts += [f"## {message.role.capitalize()}", *told]
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown(
-    block: TextBlock | ImageBlock | ToolUseBlock | ToolResultBlock,
-    results: dict[str, ToolResultBlock],
-    called: set[str],
-) -> Iterator[str]:
-    """A block; the result of a call that is there stands with the call."""
-    if isinstance(block, TextBlock):
-        yield safe_markdown(block.text)
-    elif isinstance(block, ToolUseBlock):
+def _markdown(block: ContentBlock, results: dict[str, ToolResultBlock], called: set[str]) -> Iterator[str]:
+    """A block that is no text; the result of a call that is there stands with the call."""
+    if isinstance(block, ToolUseBlock):
         yield call_details(block, results.get(block.id), most=None)
     elif isinstance(block, ImageBlock):
         is_inline = block.url.startswith("data:")
         yield f"*{escaped(block.url.partition(';')[0])}*" if is_inline else block_html(block, most=None)
-    elif block.tool_use_id not in called:
+    elif isinstance(block, ToolResultBlock) and block.tool_use_id not in called:
         yield block_html(block, most=None)

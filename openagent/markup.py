@@ -28,6 +28,7 @@ _ENTITIES = str.maketrans(
 )
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([\w +#.\t-]*)$")
 _FENCE_MARK = re.compile(r"```|~~~")
+_FENCE_START = re.compile(r"(?:^|[\r\n]) {0,3}(`{3,}|~{3,})")
 _TICKS = re.compile(r"`+")
 # A link may lead to the web or to a mail, and nowhere else: not to javascript:, however it is spelt.
 _LIVE = re.compile(r"\\.|[<$]|!(?=\[)|\](?=\()(?!\((?:https?://|mailto:))|\](?=:)(?!: *https?://)")
@@ -47,24 +48,23 @@ def escaped(text: str) -> str:
 def safe_markdown(text: str) -> str:
     """Markdown of a model that renders as it should, without HTML, formulas between dollars, and pictures.
 
-    Code stays as it is, as far as every renderer agrees that it is code.
+    Code stays as it is, as far as every renderer agrees that it is code. What follows it on a page is not in it.
 
     >>> safe_markdown("**Only** $5 for `<b>`!")
     '**Only** <span>\\\\$</span>5 for `<b>`!'
     """
     reader = _Reader()
-    lines = [reader.line(line) for line in text.split("\n")]
-    return "\n".join([*lines, reader.fence] if reader.fence else lines)
+    return "\n".join([*map(reader.line, text.split("\n")), *reader.end(text)])
 
 
 class _Reader:
-    """Where code is, line by line, as far as all renderers agree on it; ``fence`` is the end that is missing.
+    """Where code is, line by line, as far as all renderers agree on it.
 
     Beyond a fence that it does not understand, as one behind a list's bullet, nothing is code to it any more.
     """
 
     def __init__(self) -> None:
-        self.fence = ""
+        self._fence = ""  # what ends the code
         self._indent = ""
         self._has_stray = False  # backticks without a partner stand in this paragraph
         self._is_lost = False
@@ -74,10 +74,10 @@ class _Reader:
         if self._is_lost:
             return _disarmed(line)
         mark = _FENCE.match(line)
-        if self.fence:
+        if self._fence:
             return self._code(line, mark)
         if mark is not None:
-            self._indent, self.fence, self._has_stray = mark[1], mark[2], False
+            self._indent, self._fence, self._has_stray = mark[1], mark[2], False
             return line
         if _FENCE_MARK.search(line):
             self._is_lost = True
@@ -85,12 +85,20 @@ class _Reader:
         self._has_stray = self._has_stray and bool(line.strip())
         return self._prose(line)
 
+    def end(self, text: str) -> list[str]:
+        """The lines to put behind the text, so that no code goes on."""
+        if not self._is_lost:
+            return [self._indent + self._fence] if self._fence else []
+        # Two lines after which nothing is open: the first opens a fence or is code, the second ends either.
+        marks = sorted({mark[1] for mark in _FENCE_START.finditer(text)}, key=len)
+        return [line for fence in {mark[0]: mark for mark in marks}.values() for line in (f"{fence}text", fence)]
+
     def _code(self, line: str, mark: re.Match[str] | None) -> str:
         if line.strip() and not line.startswith(self._indent):  # a list's item may end here, and its fence with it
-            self.fence, self._is_lost = "", True
+            self._fence, self._is_lost = "", True
             return _disarmed(line)
-        if mark is not None and mark[2].startswith(self.fence) and not mark[3].strip():
-            self.fence = ""
+        if mark is not None and mark[2].startswith(self._fence) and not mark[3].strip():
+            self._fence = ""
         return line
 
     def _prose(self, line: str) -> str:

@@ -61,6 +61,11 @@ def test_nothing_is_cut():
     assert (to_html(history).count(long), to_markdown(history).count(long)) == (2, 2)
 
 
+def test_texts_side_by_side_are_one_text():
+    history = [Message.assistant("- ```", TextBlock("  ```\n  <b>\n  ```"))]
+    assert to_markdown(history).endswith("## Assistant\n\n- ```\n\n  ```\n  &lt;b>\n  ```\n```text\n```\n")
+
+
 def test_a_client_exports_what_it_has_with_its_system_prompt():
     client = Client(model="m", base_url="http://localhost:1", system_prompt="Be brief.")
     client.history = HISTORY
@@ -82,6 +87,9 @@ WORDS = st.lists(
             "\n\n",
             "`",
             "```",
+            "~~~",
+            "- ",
+            "  ",
             "$",
             "a",
         ]

@@ -2,7 +2,7 @@
 
 import markdown_it
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from openagent import Message, ToolUseBlock, Usage
@@ -20,13 +20,15 @@ DOLLAR = "<span>\\$</span>"
         ("```html\n<b>$1</b>\n```\n<b>", "```html\n<b>$1</b>\n```\n&lt;b>"),
         (r"\$5, \<b>, \\$ and \* \![x](y)", rf"{DOLLAR}5, &lt;b>, \\{DOLLAR} and \* \![x\](y)"),
         ("```\n<b>", "```\n<b>\n```"),
-        ("- ```\n  x\n  ```\n<b>", "- ```\n  x\n  ```\n&lt;b>"),
-        ("- x\n  ```\n  <b>\n<b>", "- x\n  ```\n  <b>\n&lt;b>"),
+        ("- ```\n  x\n  ```\n<b>", "- ```\n  x\n  ```\n&lt;b>\n```text\n```"),
+        ("- x\n  ```\n  <b>\n<b>", "- x\n  ```\n  <b>\n&lt;b>\n```text\n```"),
         ("[x](javascript:y) [x](https://y)", "[x\\](javascript:y) [x](https://y)"),
         ("[x]: javascript:y", "[x\\]: javascript:y"),
         ("~~~~\n```\n<b>\n~~~~\n<b>", "~~~~\n```\n<b>\n~~~~\n&lt;b>"),
         ("a ` b\n`<b>`\n\n`<b>`", "a ` b\n`&lt;b>`\n\n`<b>`"),
         ("| ` | <b> ` |", "| ` | &lt;b> ` |"),
+        ("- x\n  ```\n  <b>", "- x\n  ```\n  <b>\n  ```"),
+        ("```a<b\nc", "```a&lt;b\nc\n```text\n```"),
         ("![x](http://evil/?q)", "\\![x](http://evil/?q)"),
     ],
 )
@@ -68,30 +70,49 @@ PIECES = [
 ]
 
 
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            *PIECES,
+            "$",
+            "![x](y)",
+            "[x](javascript:y)",
+            "[x](",
+            "java&#115;cript:y",
+            ")",
+            "1. ",
+            "---",
+            "[x]: ",
+            "  ",
+            "\t",
+        ]
+    ),
+    max_size=25,
+).map("".join)
+
+
 @settings(max_examples=400, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                *PIECES,
-                "$",
-                "![x](y)",
-                "[x](javascript:y)",
-                "[x](",
-                "java&#115;cript:y",
-                ")",
-                "1. ",
-                "---",
-                "[x]: ",
-                "  ",
-                "\t",
-            ]
-        ),
-        max_size=25,
-    ).map("".join)
-)
+@given(TEXTS)
 def test_no_element_comes_through(text):
     assert raw_html(safe_markdown(text)) == []
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, TEXTS)
+@example("```<b>", "```\n<b>")
+@example("- a\n  ```\n  b", "```\n<b>")
+@example("a\r~~~~<b>", "~~~~\n<b>")
+def test_no_element_comes_through_behind_another_text(first, second):
+    assert raw_html(f"{safe_markdown(first)}\n\n# A heading\n\n{safe_markdown(second)}") == []
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS)
+@example("```<b>")
+@example("- a\n  ```\n  b")
+@example("- ```\n  a\n  ```\n~~~ `\n```")
+def test_no_code_goes_on_behind_a_text(text):
+    assert "<h1>A heading</h1>" in markdown_it.MarkdownIt().render(f"{safe_markdown(text)}\n\n# A heading")
 
 
 def test_results_stand_with_their_calls():
