@@ -109,16 +109,16 @@ def dump(value: Any) -> str:
         raise ValueError("the value is nested too deeply for JSON") from None
 
 
-def dump_plain(value: Mapping[str, Any]) -> str:
-    """The same of a value made of what ``parse`` returns: 45 against 360 µs for 400 messages."""
+def dump_plain(value: Mapping[str, Any]) -> bytes:
+    """The same in UTF-8, of a value made of what ``parse`` returns: 45 against 360 µs for 400 messages."""
     if not is_quick() and all(len(rows) <= MANY for rows in value.values() if isinstance(rows, list)):
-        return dump(value)
+        return dump(value).encode()
     import msgspec
 
     try:
-        return msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):  # lone surrogates, integers of more than 64 bits
-        return dump(value)
+        return dump(value).encode()
 
 
 def _encoded(value: Any) -> str:

@@ -177,10 +177,10 @@ class WireAdapter(ProviderAdapter):
         for name, value in self.options.headers.items():
             headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
             headers[name] = value
-        text = written({**body, **self.options.extra_body})
+        text = written({**body, **self.options.extra_body}).encode()
         if conversation:
-            text = f"{codec.dump_plain(conversation)[:-1]},{text[1:]}"
-        return Request(endpoint(self.options.base_url, path), headers, text.encode())
+            text = b"%b,%b" % (codec.dump_plain(conversation)[:-1], text[1:])
+        return Request(endpoint(self.options.base_url, path), headers, text)
 
 
 def masked(options: AgentOptions, text: str) -> str:
