@@ -179,7 +179,7 @@ class WireAdapter(ProviderAdapter):
             headers[name] = value
         text = written({**body, **self.options.extra_body}).encode()
         if conversation:
-            text = b"%b,%b" % (codec.dump_plain(conversation)[:-1], text[1:])
+            text = b",".join((memoryview(codec.dump_plain(conversation))[:-1], text[1:]))
         return Request(endpoint(self.options.base_url, path), headers, text)
 
 
