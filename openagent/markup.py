@@ -90,7 +90,7 @@ class _Reader:
         if not self._is_lost:
             return [self._indent + self._fence] if self._fence else []
         # Two lines after which nothing is open: the first opens a fence or is code, the second ends either.
-        marks = sorted({mark[1] for mark in _FENCE_START.finditer(text)}, key=len)
+        marks = sorted((mark[1] for mark in _FENCE_START.finditer(text)), key=len)
         return [line for fence in {mark[0]: mark for mark in marks}.values() for line in (f"{fence}text", fence)]
 
     def _code(self, line: str, mark: re.Match[str] | None) -> str:
