@@ -13,7 +13,7 @@ from typing import Any
 
 from . import codec
 from .errors import ConfigError
-from .messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock, is_talk
+from .messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock
 
 _IMAGE_TOKENS = {"low": 85, "high": 300, "auto": 200}
 
@@ -55,10 +55,19 @@ def _insert(result: ToolResultBlock, messages: list[Message], turn: int) -> None
 
 def settled(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """What ``answered`` makes of the messages, and what ``sendable`` does."""
-    if is_talk(messages):  # a twentieth of the time of the walks that find nothing to do
+    if _is_talk(messages):  # a twentieth of the time of the walks that find nothing to do
         return list(messages), list(messages)
     whole = answered(messages)
     return whole, sendable(whole)
+
+
+def _is_talk(messages: Sequence[Message]) -> bool:
+    """Whether each message is one text and nothing else: then there is no call, no result and nothing empty."""
+    for message in messages:  # two thirds of the time of all(message.only_text for ...)
+        content = message.content
+        if len(content) != 1 or type(content[0]) is not TextBlock or not content[0].text:
+            return False
+    return True
 
 
 def answered(messages: Sequence[Message]) -> list[Message]:

@@ -242,15 +242,6 @@ class Message:
         return cls(source["role"], blocks, state)  # type: ignore[arg-type]
 
 
-def is_talk(messages: Iterable[Message]) -> bool:
-    """Whether each message is one text and nothing else: then there is no call, no result and nothing empty."""
-    for message in messages:  # two thirds of the time of all(message.only_text for ...)
-        content = message.content
-        if len(content) != 1 or type(content[0]) is not TextBlock or not content[0].text:
-            return False
-    return True
-
-
 def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
     blocks: list[ContentBlock] = []
     for item in content:
@@ -258,6 +249,8 @@ def _blocks(content: Iterable[str | ContentBlock]) -> list[ContentBlock]:
             item = TextBlock(item)
         if type(item) not in _NAMES:
             raise ConfigError(f"message content {item!r:.100} is no text and no block")
+        if isinstance(item, TextBlock) and not isinstance(item.text, str):
+            raise ConfigError(f"the text of {item!r:.100} must be a str")
         blocks.append(item)
     return blocks
 

@@ -169,6 +169,12 @@ def test_content_that_is_no_block_is_refused(item):
         Message("user", [item])
 
 
+@pytest.mark.parametrize("text", [5, None, b"bytes"])
+def test_a_text_block_whose_text_is_no_text_is_refused(text):
+    with pytest.raises(ConfigError, match=f"the text of TextBlock.text={text!r}. must be a str"):
+        Message.user("a", TextBlock(text))
+
+
 def test_an_unknown_role_is_refused():
     with pytest.raises(ConfigError, match="'robot'"):
         Message("robot", [])

@@ -115,7 +115,7 @@ class WireAdapter(ProviderAdapter):
             self._said = self._rows = ()
         rows = list(self._rows)
         for message in self.messages[len(self._said) :]:
-            content = message.content
+            content = message.content  # looked at here: to ask ``only_text`` costs as much again as the row
             if len(content) == 1 and type(content[0]) is TextBlock and content[0].text and not message.provider_state:
                 rows.append(bare(message.role, content[0].text))
             else:
