@@ -198,7 +198,11 @@ class Client:
             self.send(prompt, *attachments, **settings)
             yield from self.events()
 
-        show(asked())
+        try:
+            show(asked())
+        except BaseException:
+            self._cursor.discard()  # nobody reads on: what was run enters the history
+            raise
 
     def extract(self, prompt: str, shape: Any, *attachments: Attachment, retries: int = 2, **settings: Any) -> Any:
         """Ask for an answer of a shape: a dataclass, TypedDict, ``list[...]``, Enum, other type, or a JSON Schema.

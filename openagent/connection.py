@@ -176,8 +176,37 @@ def _pool_classes(connections: Connections) -> dict[str, Any]:
     for scheme, (pool, connection) in pools.items():
         members = {"connections": connections, "response_class": response}
         cuttable = type("CuttableConnection", (_Cuttable, connection), members)
-        made[scheme] = type("Pool", (pool,), {"ConnectionCls": cuttable})
+        made[scheme] = type("Pool", (pool,), {"ConnectionCls": cuttable, "QueueCls": _Stack})
     return made
+
+
+class _Stack:
+    """Where a pool keeps its connections, the last one on top, without a lock: a list's own steps are whole.
+
+    ``queue.LifoQueue`` stays locked for ever if Ctrl-C comes while it is being locked, and the next request hangs.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self._items: list[Any] = []
+        self._maxsize = maxsize
+
+    def put(self, item: Any, block: bool = False, timeout: float | None = None) -> None:
+        from queue import Full
+
+        if len(self._items) >= self._maxsize:
+            raise Full
+        self._items.append(item)
+
+    def get(self, block: bool = False, timeout: float | None = None) -> Any:
+        from queue import Empty
+
+        try:
+            return self._items.pop()
+        except IndexError:
+            raise Empty from None
+
+    def qsize(self) -> int:
+        return len(self._items)
 
 
 class _Cuttable:

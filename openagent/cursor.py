@@ -176,9 +176,13 @@ class Cursor:
     def last_text(self) -> str:
         """The text of the last round, read to the end."""
         pieces: list[str] = []
-        while True:
-            pieces.extend(self._texts())
-            if (event := self._step()) is None:
-                return "".join(pieces)
-            if isinstance(event, ResponseStarted):
-                pieces.clear()
+        try:
+            while True:
+                pieces.extend(self._texts())
+                if (event := self._step()) is None:
+                    return "".join(pieces)
+                if isinstance(event, ResponseStarted):
+                    pieces.clear()
+        except BaseException:
+            self.discard()  # nobody reads on: what was run enters the history
+            raise

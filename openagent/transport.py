@@ -52,6 +52,7 @@ class Line:
         self._interrupt = interrupt
         self._expires = float("inf") if options.deadline is None else time.monotonic() + options.deadline
         self._has_expired = False
+        self._is_open = False
         self._decoder: BodyDecoder | None = None
         self._url = urlunsplit((*urlsplit(options.base_url)[:3], "", ""))  # a query may hold a key
 
@@ -203,22 +204,25 @@ class Line:
         """Within this context an interrupt or the deadline cuts the connection under way."""
         self._connections.is_cut = lambda: self._interrupt.is_set() or self._is_late()
         timer = None
-        if self._options.deadline is not None:
-            timer = threading.Timer(max(0.0, self._expires - time.monotonic()), self._expire)
-            timer.daemon = True
-            timer.start()
+        self._is_open = True
         try:
+            if self._options.deadline is not None:
+                timer = threading.Timer(max(0.0, self._expires - time.monotonic()), self._expire)
+                timer.daemon = True
+                timer.start()
             with self._interrupt.waking(self._connections.cut):
                 yield
         finally:
+            self._is_open = False  # first: a timer that Ctrl-C keeps from being cancelled must not cut a later request
             if timer is not None:
                 timer.cancel()
                 if timer is not threading.current_thread():  # which may happen to collect a generator
                     timer.join()  # were it cutting now, it would cut the next request
 
     def _expire(self) -> None:
-        self._has_expired = True
-        self._connections.cut()
+        if self._is_open:
+            self._has_expired = True
+            self._connections.cut()
 
     def _is_late(self) -> bool:
         return self._has_expired or time.monotonic() >= self._expires

@@ -5,11 +5,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
-from openagent import HookDecision, Hooks, Message, Tool, ToolUseBlock
+from openagent import HookDecision, Hooks, Message, Tool, ToolUseBlock, showing
 from openagent.adapters.openai_chat import OpenAIChat
+from openagent.cli.chat import Chat
+from openagent.cursor import Cursor
 from openagent.testing import answer, call
 
 Q = Message.user("q")
@@ -128,6 +131,82 @@ def test_ctrl_c_after_the_end_of_a_turn_keeps_it(serve, connect, is_auto):
     assert (client.history, client.finish_reason) == ([Q, TURN, *kept], "tool_calls")
     client.options = client.options.replace(protocol="openai-chat")
     assert client.ask("go on") == "fine"
+
+
+class Tripwire:
+    """Raises ``KeyboardInterrupt`` in a function, in this thread: when it is called, or after a call of its own."""
+
+    def __init__(self, function, event="call", condition=lambda: True):
+        self._code, self._event, self._condition = function.__code__, event, condition
+
+    def __call__(self, frame, event, _):
+        if event == self._event and frame.f_code is self._code and self._condition():
+            raise KeyboardInterrupt  # which also takes the profiler away
+
+    def __enter__(self):
+        sys.setprofile(self)
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+
+def chat(client):
+    lengths = []
+
+    def read(*_):
+        lengths.append(len(client.history))
+        if len(lengths) > 1:
+            raise EOFError
+        return "q"
+
+    Chat(client, read).run()
+    assert lengths == [0, 5]
+    raise KeyboardInterrupt  # which the chat had
+
+
+@pytest.mark.parametrize(
+    ("use", "function"),
+    [
+        (lambda client: client.ask("q"), Cursor.last_text),
+        (lambda client: client.show("q"), showing.show),
+        (chat, Cursor.texts),
+    ],
+)
+def test_ctrl_c_between_two_events_keeps_what_was_run(serve, connect, use, function):
+    """Promise 1: nobody can read on, so the turn enters the history at once, with what there is of its results."""
+    ran = []
+    look = Tool("look", "", {}, lambda _: ran.append(1) or "seen")
+    client = connect(serve(CALLS, "fine"), tools=[look], auto_execute_tools=True)
+    with pytest.raises(KeyboardInterrupt), Tripwire(function, "c_return", lambda: len(ran) == 2):
+        use(client)
+    assert client.history == [Q, TURN, *results("seen", "seen", NOT_RUN)]
+    assert client.ask("go on") == "fine"
+
+
+def test_a_deadline_that_ctrl_c_keeps_from_being_called_off_cuts_no_later_request(serve, connect):
+    """Promise 4: the thread that was to be cancelled may live on, but must not cut what is under way by then."""
+    slow = answer(chunk_text=["a", "b", "c", "d", "e"], delay=0.2)
+    client = connect(serve("fine", slow))
+    with pytest.raises(KeyboardInterrupt), Tripwire(threading.Timer.cancel):
+        client.ask("q", deadline=0.5)
+    assert client.ask("r") == "abcde"
+
+
+def test_a_request_takes_no_lock_that_ctrl_c_can_leave_taken(serve, connect):
+    """Promise 4: a lock taken in Python code stays so if Ctrl-C comes before the ``with``; the next request hangs."""
+    client = connect(serve("one", "two", "three"))
+    client.ask("q")  # imports
+    entered = []
+    sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        client.ask("q")
+        client.close()
+        client.ask("q")
+    finally:
+        sys.setprofile(None)
+    assert "send" in entered
+    assert "__enter__" in entered  # of our own, which take no lock
+    assert {"acquire", "notify", "notify_all"}.isdisjoint(entered)
 
 
 # A real signal to a real process

@@ -82,6 +82,7 @@ class Chat:
             elif typed or self._attached:
                 self._ask(typed)
         except KeyboardInterrupt:
+            self._client.close()  # nobody reads on: what was run enters the history, for /save
             tell("(stopped)")
         except AgentError as error:
             tell(f"error: {error}")
