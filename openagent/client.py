@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import history as histories
 from . import logs
 from .abilities import Abilities
+from .adapters import ProviderAdapter, WireAdapter
 from .connection import Connections
 from .cursor import Cursor
 from .errors import AgentError, ConfigError, PromptBlockedError
@@ -26,6 +27,7 @@ from .messages import Attachment, ContentBlock, FinishReason, Message, TextBlock
 from .options import AgentOptions, check_names
 from .protocols import ADAPTERS
 from .record import HeardResponse, Record, SentRequest
+from .talk import Talk
 from .transport import Line
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Client:
         self._abilities = Abilities()
         self._connections = Connections()
         self._record = Record()
+        self._talk = Talk()
         self._cursor = Cursor(self._interrupt)
         self._approved: set[str] = set()  # the tools that the user has approved for good
         self.tools: dict[str, Tool] = options.registry
@@ -320,6 +323,7 @@ class Client:
         with self._cursor.claimed():
             self._cursor.discard()
             self._history.clear()
+            self._talk = Talk()
 
     def close(self) -> None:
         """Drop what was still coming and close all connections. The client can be used again."""
@@ -373,11 +377,11 @@ class Client:
         # A cell that is run again after a failure must not ask twice.
         if message is not None and not (history[-1:] == [message] and message.role == "user"):
             history.append(message)
-        history, sendable = histories.settled(history)
+        history, sendable = histories.settled(history, self._talk.length(history))
         if not sendable:
             raise ConfigError("there is nothing to send: the conversation is empty")
         self._history[:] = history
-        make = _adapter_class(options)
+        make: Any = self._made
         if options.tools:
             from .emulation import tooled
 
@@ -386,6 +390,13 @@ class Client:
         adapter = make(options, sendable, list(options.tools), line)
         exchange = Exchange(adapter, options, history=self._history, interrupt=self._interrupt, approved=self._approved)
         self._cursor.start(exchange)
+
+    def _made(self, options: AgentOptions, *args: Any) -> ProviderAdapter:
+        """An adapter for the options' protocol, with what is remembered of the conversation."""
+        adapter: ProviderAdapter = _adapter_class(options)(options, *args)
+        if isinstance(adapter, WireAdapter):
+            adapter.talk = self._talk
+        return adapter
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels with ``pickle`` and ``copy``: options (with the key), history, tools; no connections."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -109,16 +109,20 @@ def dump(value: Any) -> str:
         raise ValueError("the value is nested too deeply for JSON") from None
 
 
-def dump_plain(value: Mapping[str, Any]) -> bytes:
-    """The same in UTF-8, of a value made of what ``parse`` returns: 45 against 360 µs for 400 messages."""
-    if not is_quick() and all(len(rows) <= MANY for rows in value.values() if isinstance(rows, list)):
-        return dump(value).encode()
+def dump_rows(rows: Sequence[Any]) -> memoryview:
+    """The same in UTF-8, of rows made of what ``parse`` returns, without brackets: in an eighth of the time for 400."""
+    return memoryview(_dumped(rows))[1:-1]
+
+
+def _dumped(rows: Sequence[Any]) -> bytes:
+    if not is_quick() and len(rows) <= MANY:
+        return dump(rows).encode()
     import msgspec
 
     try:
-        return msgspec.json.encode(value)
+        return msgspec.json.encode(rows)
     except (TypeError, ValueError, OverflowError, RecursionError):  # lone surrogates, integers of more than 64 bits
-        return dump(value).encode()
+        return dump(rows).encode()
 
 
 def _encoded(value: Any) -> str:

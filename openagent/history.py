@@ -53,21 +53,15 @@ def _insert(result: ToolResultBlock, messages: list[Message], turn: int) -> None
     messages.insert(place, Message("tool", [result]))
 
 
-def settled(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """What ``answered`` makes of the messages, and what ``sendable`` does."""
-    if _is_talk(messages):  # a twentieth of the time of the walks that find nothing to do
+def settled(messages: Sequence[Message], talk: int = 0) -> tuple[list[Message], list[Message]]:
+    """What ``answered`` makes of the messages, and what ``sendable`` does.
+
+    ``talk`` is how many at the beginning are known to be one text and nothing else, for which there is nothing to do.
+    """
+    if all(message.only_text for message in messages[talk:]):  # a twentieth of the time of the walks
         return list(messages), list(messages)
     whole = answered(messages)
     return whole, sendable(whole)
-
-
-def _is_talk(messages: Sequence[Message]) -> bool:
-    """Whether each message is one text and nothing else: then there is no call, no result and nothing empty."""
-    for message in messages:  # two thirds of the time of all(message.only_text for ...)
-        content = message.content
-        if len(content) != 1 or type(content[0]) is not TextBlock or not content[0].text:
-            return False
-    return True
 
 
 def answered(messages: Sequence[Message]) -> list[Message]:

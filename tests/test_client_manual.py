@@ -15,6 +15,7 @@ from openagent import (
     TextBlock,
     ToolUseBlock,
 )
+from openagent.client import ADAPTERS
 from openagent.history import NOT_ANSWERED
 from openagent.testing import answer, call, failure, raw
 
@@ -68,6 +69,35 @@ def test_the_model_sees_the_whole_conversation(serve, connect):
         {"role": "user", "content": "r"},
     ]
     assert [message.role for message in client.history] == ["user", "assistant", "user", "assistant"]
+
+
+def edited(history):
+    history[1].content[0] = TextBlock("A2")
+
+
+def exchanged(history):
+    history[0] = Message.user("Q2")
+
+
+def shortened(history):
+    del history[:2]
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+@pytest.mark.parametrize("change", [edited, exchanged, shortened, list.clear, lambda history: None])
+def test_what_was_changed_between_two_turns_is_what_the_model_sees(serve, connect, protocol, change):
+    """The history is the caller's, though most of a request is remembered from the one before."""
+    server = serve(*"abcd")
+    client = connect(server, protocol=protocol)
+    for prompt in "pqr":
+        client.ask(prompt)
+    change(client.history)
+    fresh = serve("d")
+    other = connect(fresh, protocol=protocol)
+    other.history = [Message(message.role, message.content) for message in client.history]
+    assert (client.ask("s"), other.ask("s")) == ("d", "d")
+    assert server.requests[-1].body == fresh.requests[-1].body
+    assert client.history == other.history
 
 
 def test_next_with_a_default_is_the_receive_of_the_seed(serve, connect):

@@ -20,7 +20,7 @@ HOUSE = [
     "errors codec interrupt chunked testing",
     "folders images readable limits retry presets connection schema waiting partial_json answer_schema",
     "messages faults translation sse forms",
-    "events hooks history tools approval conversation",
+    "events hooks history tools approval conversation talk",
     "assembly markup keeping options running",
     "decoding export keys local showing abilities adapters.openai_chat_plain",
     "adapters profiles extraction",
@@ -99,7 +99,7 @@ HEAVY = {
 # What a first chat loads; each room costs 0.1 to 3.6 ms.
 TALKING = """
 abilities assembly chunked client codec connection cursor decoding errors events faults history hooks images interrupt
-limits logs loop messages options presets protocols record retry sse translation transport
+limits logs loop messages options presets protocols record retry sse talk translation transport
 adapters adapters.openai_chat adapters.openai_chat_messages adapters.openai_chat_plain adapters.openai_chat_turn
 """
 NETWORK = {"socket", "ssl", "http", "select", "selectors", "socketserver", "urllib.request"}

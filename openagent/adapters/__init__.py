@@ -23,8 +23,9 @@ from .. import codec
 from ..decoding import BodyDecoder, TurnDecoder
 from ..errors import ConfigError
 from ..events import RoundEvent, TurnFinished
-from ..messages import ContentBlock, ImageBlock, Message, Role, TextBlock, ToolResultBlock, block_to_dict
+from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, block_to_dict
 from ..options import AgentOptions
+from ..talk import Bare, Talk, row_of
 
 if TYPE_CHECKING:
     from ..tools import Tool
@@ -100,27 +101,34 @@ class WireAdapter(ProviderAdapter):
     """An adapter of a wire format over HTTP. Subclasses encode requests and decode turns; both are pure."""
 
     _body: BodyDecoder | None = None
-    _said: tuple[Message, ...] = ()  # what the rows kept were encoded from
-    _rows: tuple[Any, ...] = ()
+    _said: Sequence[Message] = ()  # what the rows kept were encoded from
+    _rows: Sequence[Any] = ()
 
-    def rows(self, encoded: Callable[[Message], Iterable[Any]], bare: Callable[[Role, str], Any]) -> list[Any]:
+    def __init__(
+        self, options: AgentOptions, messages: Sequence[Message], tools: Sequence[Tool], transport: Transport
+    ) -> None:
+        super().__init__(options, messages, tools, transport)
+        self.talk = Talk()
+
+    def beginning(self, bare: Bare) -> tuple[bytes, list[Message]]:
+        """The JSON of the conversation as far as ``Talk.written`` has it, and the messages after that."""
+        text, count = self.talk.written(self.messages, bare)
+        return text, self.messages[count:]
+
+    def rows(self, messages: Sequence[Message], encoded: Callable[[Message], Iterable[Any]], bare: Bare) -> list[Any]:
         """What ``encoded`` makes of each message, in one list; of a message that an earlier round sent, made then.
 
-        Of a message that is one text and nothing else, ``bare`` makes the same: a third of the time, and a long
-        conversation is made of them. An exchange only adds to its conversation: encoding it anew in each round was a
-        seventh of a tool loop of 20 rounds. Rows must not be changed. A conversation that was changed all the same is
-        encoded anew.
+        Of a message that is one text and nothing else, ``bare`` makes the same in a third of the time. An exchange only
+        adds to its conversation: encoding it anew in each round was a seventh of a tool loop of 20 rounds. Rows must
+        not be changed. A conversation that was changed all the same is encoded anew.
         """
-        if not all(map(is_, self._said, self.messages)) or len(self.messages) < len(self._said):
+        if not all(map(is_, self._said, messages)) or len(messages) < len(self._said):
             self._said = self._rows = ()
         rows = list(self._rows)
-        for message in self.messages[len(self._said) :]:
-            content = message.content  # looked at here: to ask ``only_text`` costs as much again as the row
-            if len(content) == 1 and type(content[0]) is TextBlock and content[0].text and not message.provider_state:
-                rows.append(bare(message.role, content[0].text))
-            else:
-                rows += encoded(message)
-        self._said, self._rows = tuple(self.messages), tuple(rows)
+        for message in messages[len(self._said) :]:
+            row = row_of(message, bare)
+            rows += encoded(message) if row is None else (row,)
+        self._said, self._rows = tuple(messages), tuple(rows)
         return rows
 
     @abstractmethod
@@ -167,19 +175,20 @@ class WireAdapter(ProviderAdapter):
         return "\n\n".join(text for text in (self.options.system_prompt, instruction) if text)
 
     def post(
-        self, path: str, auth: Mapping[str, str], body: Mapping[str, Any], conversation: Mapping[str, Any] | None = None
+        self, path: str, auth: Mapping[str, str], body: Mapping[str, Any], member: str = "", *rows: bytes | memoryview
     ) -> Request:
         """The request that posts this body to an endpoint; the user's headers and body members win.
 
-        The conversation, if it is given apart, must hold nothing but what JSON can say: it is written the fast way.
+        The member ``member``, if it is named, holds the rows, which are JSON already: commas between, no brackets.
         """
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **auth}
         for name, value in self.options.headers.items():
             headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
             headers[name] = value
         text = written({**body, **self.options.extra_body}).encode()
-        if conversation:
-            text = b",".join((memoryview(codec.dump_plain(conversation))[:-1], text[1:]))
+        if member:
+            said = b",".join(filter(None, rows))
+            text = b"".join((b'{"', member.encode(), b'":[', said, b"],", memoryview(text)[1:]))
         return Request(endpoint(self.options.base_url, path), headers, text)
 
 

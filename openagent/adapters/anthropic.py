@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import codec
 from ..answer_schema import ANTHROPIC
 from ..errors import ConfigError
+from ..messages import Message
 from ..options import AgentOptions
 from ..tools import Tool
-from . import Request, WireAdapter, check_extra_body, unsealed
+from . import Request, WireAdapter, check_extra_body, unsealed, written
 from .anthropic_conversation import (
+    CUT_OFF,
     Block,
     Turn,
+    bare_turn,
     blocks_of,
     goes_on_without_thought,
     has_calls,
@@ -65,7 +69,10 @@ class Anthropic(WireAdapter):
     def encode(self, instruction: str | None, include_tools: bool) -> Request:
         """The request for the next round."""
         options = self.options
-        turns = turns_of(self.messages, provider=self.provider, replay_reasoning=options.replay_reasoning)
+        said, messages = self.beginning(bare_turn)
+        turns = turns_of(
+            messages, provider=self.provider, replay_reasoning=options.replay_reasoning, is_beginning=not said
+        )
         if not turns:
             raise ConfigError("there is nothing to send: all that the conversation says is blank")
         body: dict[str, Any] = {
@@ -73,7 +80,7 @@ class Anthropic(WireAdapter):
             "max_tokens": _max_tokens(options),
             "stream": True,
         }
-        if system := self._system(instruction):
+        if system := self._system(messages, instruction):
             body["system"] = system
         for name in ("temperature", "top_p"):
             if getattr(options, name) is not None:
@@ -85,9 +92,10 @@ class Anthropic(WireAdapter):
             body["container"] = container
         if options.cache_prompt:
             _mark(body, turns)
-        if has_calls(turns):  # the input of a call may be the caller's own
-            return self.post(_PATH, self._head(), {**body, "messages": turns})
-        return self.post(_PATH, self._head(), body, {"messages": turns})
+        # The input of a call may be the caller's own.
+        rest = memoryview(written(turns).encode())[1:-1] if has_calls(turns) else codec.dump_rows(turns)
+        head = codec.dump_rows([CUT_OFF]) if said and self.messages[0].role == "assistant" else b""
+        return self.post(_PATH, self._head(), body, "messages", head, said, rest)
 
     def _head(self) -> dict[str, str]:
         head = {"anthropic-version": _VERSION}
@@ -95,9 +103,9 @@ class Anthropic(WireAdapter):
         has_own = any(name.lower() == "authorization" for name in self.options.headers)
         return head | ({"x-api-key": self.options.api_key} if self.options.api_key and not has_own else {})
 
-    def _system(self, instruction: str | None) -> str:
+    def _system(self, messages: Sequence[Message], instruction: str | None) -> str:
         """All that the system says: on this wire it has one place, before the conversation."""
-        said = [message.text for message in self.messages if message.role == "system"]
+        said = [message.text for message in messages if message.role == "system"]
         return "\n\n".join(text for text in (self.system_prompt(instruction), *said) if text.strip())
 
     def _tools(self, include_tools: bool, turns: Sequence[Turn]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from .. import codec
 from ..errors import ConfigError
 from ..messages import Message, Role, ToolUseBlock
 from ..options import AgentOptions
@@ -55,7 +56,11 @@ class OpenAIChat(WireAdapter):
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
-        return self.post(_PATH, auth, body, {"messages": self._messages(instruction)})
+        system = self.system_prompt(instruction)
+        head = codec.dump_rows([_bare("system", system)] if system else [])
+        said, messages = self.beginning(_bare)
+        rest = codec.dump_rows(self.rows(messages, self._encoded, _bare))
+        return self.post(_PATH, auth, body, "messages", head, said, rest)
 
     def _tools(self) -> dict[str, Any]:
         options = self.options
@@ -68,11 +73,6 @@ class OpenAIChat(WireAdapter):
         if options.parallel_tool_calls is not None:
             members["parallel_tool_calls"] = options.parallel_tool_calls
         return members
-
-    def _messages(self, instruction: str | None) -> list[dict[str, Any]]:
-        system = self.system_prompt(instruction)
-        head = [{"role": "system", "content": system}] if system else []
-        return head + self.rows(self._encoded, _bare)
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:

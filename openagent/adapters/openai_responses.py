@@ -63,7 +63,9 @@ class OpenAIResponses(WireAdapter):
         if include_tools:
             body |= self._tools()
         auth = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
-        return self.post(_PATH, auth, body, {"input": self._input()})
+        said, messages = self.beginning(_bare)
+        items = distinct(self.rows(messages, self._encoded, _bare))
+        return self.post(_PATH, auth, body, "input", said, codec.dump_rows(items))
 
     @property
     def _replays_reasoning(self) -> bool:
@@ -87,9 +89,6 @@ class OpenAIResponses(WireAdapter):
         if vendor is None:
             return {"type": "function", "name": name}
         return {member: vendor[member] for member in ("type", "name", "server_label") if member in vendor}
-
-    def _input(self) -> list[dict[str, Any]]:
-        return distinct(self.rows(self._encoded, _bare))
 
     def _encoded(self, message: Message) -> Iterator[dict[str, Any]]:
         for result in message.results:

@@ -205,7 +205,7 @@ def test_only_a_final_assistant_message_loses_its_last_blanks():
 
 
 def test_a_conversation_that_begins_with_the_assistant_is_told_to_be_cut_off():
-    assert turns(Message.assistant("Hello."), HI) == [user(CUT_OFF), spoken("Hello."), user("Hi")]
+    assert turns(Message.assistant("Hello."), HI) == [CUT_OFF, spoken("Hello."), user("Hi")]
 
 
 def test_tools_go_out_in_the_vendors_form_and_hosted_tools_as_they_are():

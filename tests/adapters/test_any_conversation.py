@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from openagent import AgentOptions, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock, history
 from openagent.client import ADAPTERS
 from openagent.errors import ConfigError
+from openagent.talk import Talk
 
 TEXTS = st.sampled_from(["", " ", "Hi", "Hi \n", "é\ud83d", '"']).map(TextBlock)
 CALLS = st.sampled_from(["a", "b", "ä b"]).map(lambda id: ToolUseBlock(id, "look", {"at": float("nan")}))
@@ -36,10 +37,12 @@ def on_the_long_way(messages):
     return copies
 
 
-def sent(protocol, messages, **options):
+def sent(protocol, messages, talk=None, **options):
     """The body of the request, or what is wrong with it."""
     settings = AgentOptions(model="m", base_url="http://a.example/v1", protocol=protocol, **options)
-    adapter = ADAPTERS[protocol](settings, history.settled(messages)[1], [], None)
+    known = talk.length(messages) if talk else 0
+    adapter = ADAPTERS[protocol](settings, history.settled(messages, known)[1], [], None)
+    adapter.talk = talk or adapter.talk
     try:
         return json.loads(adapter.encode(None, False).body)
     except ConfigError as exc:
@@ -54,3 +57,19 @@ def test_a_message_of_one_text_is_sent_as_on_the_long_way(protocol, others, data
     messages = data.draw(st.lists(st.one_of(TALK, *others), max_size=7))
     options = {"cache_prompt": data.draw(st.booleans())} if protocol == "anthropic" else {}
     assert sent(protocol, messages, **options) == sent(protocol, on_the_long_way(messages), **options)
+
+
+@pytest.mark.parametrize("protocol", ADAPTERS)
+@settings(max_examples=120)
+@given(data=st.data())
+def test_a_conversation_that_grows_and_is_changed_is_sent_as_if_nothing_were_remembered(protocol, data):
+    talk, messages = Talk(), []
+    for _ in range(data.draw(st.integers(2, 5))):
+        messages += data.draw(st.lists(TALK | TALK | TURNS | GIVEN, min_size=1, max_size=4))
+        place = data.draw(st.integers(0, len(messages) - 1))
+        if data.draw(st.booleans()) and messages[place].content:
+            messages[place].content[0] = data.draw(TEXTS)
+        elif data.draw(st.booleans()):
+            del messages[place]
+        options = {"cache_prompt": data.draw(st.booleans())} if protocol == "anthropic" else {}
+        assert sent(protocol, messages, talk, **options) == sent(protocol, on_the_long_way(messages), **options)
