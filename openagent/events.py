@@ -6,25 +6,19 @@ Owns: the events. Does not know: who makes them, who reads them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, Union
 
 from .messages import FinishReason, Message, ToolResultBlock, ToolUseBlock, Usage
+from .values import dataclass, field
 
 Cause = Literal["completed", "limit", "truncated", "refused", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """A piece of the answer's text, as it arrived."""
 
     text: str
-
-    def __init__(self, text: str) -> None:
-        _set_text(self, text)  # see ``TextBlock``
-
-
-_set_text = vars(TextDelta)["text"].__set__
 
 
 class TextBurst(tuple[str, ...]):

@@ -35,16 +35,15 @@ _STATUS_OF_TYPE = {
     "permission_error": 403,
     "not_found_error": 404,
 }
-_OVERFLOW = re.compile(
+_OVERFLOW = (  # compiled when there is an error: 0.7 ms
     r"exceed_context_size|context_length_exceeded|maximum context length|prompt is too long|prompt exceeds max length"
     r"|exceeds? (the )?(available |model'?s? |maximum )?context|tokens in request more than max tokens allowed"
     r"|context (window|size|length)[^.]{0,40}(exceed|overflow|too)|exceed context limit|input (is )?too long"
     r"|input[^.]{0,60}exceeds?[^.]{0,40}(token|context)[^.]{0,20}(limit|allowed)"
     r"|context the overflows|greater than the context length"  # LM Studio
-    r"|inputs` tokens \+ `max_new_tokens` must be",  # TGI
-    re.IGNORECASE,
+    r"|inputs` tokens \+ `max_new_tokens` must be"  # TGI
 )
-_OUTPUT_LIMIT = re.compile(r"max_(completion_|output_)?tokens\W[^.]{0,40}is too large", re.IGNORECASE)  # vLLM
+_OUTPUT_LIMIT = r"max_(completion_|output_)?tokens\W[^.]{0,40}is too large"  # vLLM
 _HINTS = {
     401: "check api_key",
     403: "check api_key and what it may do",
@@ -133,7 +132,7 @@ def _error(
 
 
 def _is_overflow(words: str) -> bool:
-    return bool(_OVERFLOW.search(words)) and not _OUTPUT_LIMIT.search(words)
+    return bool(re.search(_OVERFLOW, words, re.IGNORECASE)) and not re.search(_OUTPUT_LIMIT, words, re.IGNORECASE)
 
 
 def _parsed(text: str) -> Any:

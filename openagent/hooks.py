@@ -10,11 +10,11 @@ Owns: the chain and the values its functions see and return. Does not know: tool
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
 from .errors import ConfigError
 from .messages import Message
+from .values import dataclass, field, replace
 
 HOOK_PRE_TOOL_USE = "pre_tool_use"
 HOOK_POST_TOOL_USE = "post_tool_use"
@@ -92,7 +92,7 @@ Hook = Callable[[Any], Union[HookDecision, None]]
 _Seen = TypeVar("_Seen", PreToolUseEvent, PostToolUseEvent, UserPromptSubmitEvent)
 
 
-@dataclass
+@dataclass(frozen=False)
 class Hooks:
     """The three chains. ``add_...`` appends and returns the same object, so that calls can be chained."""
 

@@ -8,10 +8,9 @@ Owns: the limits, their checks, the error of each. Does not know: who counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 from .codec import MAX_DEPTH
 from .errors import ConfigError, InvalidResponseError
+from .values import dataclass, defaults
 
 _MIB = 1024 * 1024
 _WORDS = {
@@ -45,7 +44,7 @@ class Limits:
     json_depth: int = MAX_DEPTH
 
     def __post_init__(self) -> None:
-        for name in (item.name for item in fields(self)):
+        for name in defaults(Limits):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ConfigError(f"limits: {name} {value!r:.100} must be a whole number above 0")

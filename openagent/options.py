@@ -13,7 +13,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError
@@ -21,6 +20,7 @@ from .hooks import Hooks
 from .limits import Limits
 from .presets import PRESETS, Preset, canonical_base_url, is_private, key_variable, ollama_address, origin, preset
 from .retry import RetryConfig
+from .values import dataclass, defaults, field
 
 if TYPE_CHECKING:
     from .tools import Tool
@@ -100,7 +100,7 @@ class AgentOptions:
     cert: str | tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        given = {name: getattr(self, name) for name in _DEFAULTS}
         self.__dict__["_as_given"] = given
         for name, value in (_resolved(given) | _normalised(given)).items():
             object.__setattr__(self, name, value)
@@ -160,10 +160,7 @@ class AgentOptions:
         return f"AgentOptions({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
-_DEFAULTS: dict[str, Any] = {
-    item.name: item.default if item.default_factory is MISSING else item.default_factory()
-    for item in fields(AgentOptions)
-}
+_DEFAULTS = defaults(AgentOptions)
 
 
 def check_names(settings: Iterable[str]) -> None:

@@ -5,10 +5,10 @@ Owns: the presets, the spelling of base URLs, which variable holds whose key. Do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from .errors import ConfigError
+from .values import dataclass
 
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
 

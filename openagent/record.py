@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +15,7 @@ from . import codec, faults
 from .adapters import masked
 from .options import AgentOptions
 from .presets import key_variable
+from .values import dataclass
 
 MASK = "***"
 PLAIN_HEADERS = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from .errors import AgentError, ConfigError
+from .values import dataclass
 
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 LONGEST_RETRY_AFTER = 120.0

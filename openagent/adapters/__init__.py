@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from ..events import RoundEvent, TurnFinished
 from ..messages import ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, block_to_dict
 from ..options import AgentOptions
 from ..talk import Bare, Talk, row_of
+from ..values import dataclass
 
 if TYPE_CHECKING:
     from ..tools import Tool
