@@ -21,6 +21,7 @@ from .limits import Limits
 from .messages import ContentBlock, FinishReason, Message
 from .sse import Frame, Framer, read_frame
 
+_HEAD_BYTES = 8 * faults.MAX_BODY_CHARS
 _FIELDS = (b":", b"data", b"event", b"id", b"retry")
 _HALF = object()  # what an event says that breaks off
 
@@ -112,6 +113,8 @@ class BodyDecoder:
                 raise self._limits.exceeded("answer_bytes")
             if not self._is_known:
                 chunk = self._recognise(chunk)
+            elif not self._has_framed and self._document is None and len(self._head) < _HEAD_BYTES:
+                self._head += chunk  # to be shown if it turns out to be no answer
             if self._document is not None:
                 self._grow(chunk)
             else:

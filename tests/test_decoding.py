@@ -477,6 +477,17 @@ def test_what_is_no_answer_is_refused_and_not_tried_again(body):
     assert "base_url" in str(error)
 
 
+@pytest.mark.parametrize("body", [b"dogs are not served here\n\n", b"ata: {}\n\n", b"error 17: " + 300 * "é".encode()])
+def test_what_is_no_answer_is_shown_alike_however_it_is_cut(body):
+    """A first packet may be a byte; a user must see what the server said."""
+    whole = Heard(body).error
+    assert isinstance(whole, InvalidResponseError)
+    for at in range(1, len(body)):
+        failure = Heard(body[:at], body[at:]).error
+        assert (type(failure), str(failure), failure.body) == (InvalidResponseError, str(whole), whole.body)
+    assert str(Heard(*(body[at : at + 1] for at in range(len(body)))).error) == str(whole)
+
+
 @pytest.mark.parametrize(
     "body", [document(ANSWER)[:-20], b"{", b'[{"error":', b'{"choices":[{"message":{"content":"x"}']
 )
